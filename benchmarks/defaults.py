@@ -12,7 +12,7 @@ SKDP_DATA.
 Counted are the numeric literals but 0, 1, 2 and 1/2 of ``skdp/_defaults`` and of what plans: the
 modules in `PLANS`. Numbers of arithmetic and of theorems are no rules. They are module constants
 that begin with one of the words in `ARITHMETIC`, such as ``_TOLERANCE`` and ``_GRID_CELLS``, or
-they stand in functions that calibrate or bound, in `CALIBRATIONS`.
+they stand in what calibrates or bounds, in `CALIBRATIONS`.
 """
 
 import argparse
@@ -38,7 +38,7 @@ PLANS = (
     "_defaults",
     "rows/_features.py",
     "learner",
-    "mechanisms/_limits.py",
+    "mechanisms/_additive.py",
     "linear_model",
     "kernel",
     "distributed",
@@ -50,80 +50,80 @@ PLANS = (
 )
 # Words that names of module constants begin with, which are no rules.
 ARITHMETIC = ("_TOLERANCE", "_GRID", "_BLOCK", "_LIMIT", "_THEOREM")
-# Modules that hold no rule: bounds with their proofs, noise calibrated to them, and how things are
-# computed.
-CALIBRATIONS: tuple[str, ...] = (
-    # Noise for its sensitivity, and when a budget is too small or rows too many for floats.
-    "mechanisms/_limits.py",
-    "learner/_objective.py",
-    "learner/_objective_noise.py",
-    "metrics/_precision_sum.py",
-    # A model of the noise in coefficients, of which no fit depends.
-    "learner/_coefficient_noise.py",
-    # Kernels and how features are drawn and rounded; the noise of streams with its proofs; the
-    # paper's bounds; noise of exact answers and of minimisers; selections composed with noise.
-    "rows/_features.py",
-    "kernel/_exact_queries.py",
-    "kernel/_output.py",
-    "kernel/_ridge_risk.py",
-    "kernel/_online/_base.py",
-    "kernel/_online/_account.py",
-    "kernel/_online/_calls.py",
-    "kernel/_online/_fed_back.py",
-    "kernel/_online/_matrix.py",
-    "kernel/_online/_query.py",
-    "kernel/_online/_sensitivity.py",
-    "kernel/_online/_tree.py",
-    "kernel/_online/_users.py",
-    "preprocessing/_target_bounds.py",
+# What holds no rule: modules, or what is named of them.
+CALIBRATIONS: dict[str, tuple[str, ...]] = {
     # Noise for its sensitivity, with the roundings on the way, and bounds on what it leaks.
-    "preprocessing/_bounded_sums.py",
-    "mechanisms/_cells.py",
-    "preprocessing/_column_sums.py",
-    "local/_gradient_messages.py",
-    "learner/_units.py",
-    "linear_model/_mutual_information/_channels.py",
+    "kernel/_online/_base.py": (),
+    "kernel/_online/_fed_back.py": (),
+    "kernel/_online/_matrix.py": (),
+    "kernel/_online/_query.py": (),
+    "kernel/_online/_sensitivity.py": (),
+    "kernel/_pure.py": ("FeatureOutput",),
+    "kernel/_queries.py": (),
+    "kernel/_ridge_problem.py": ("suggest_epsilon",),
+    "learner/_objective.py": (),
+    "linear_model/_mutual_information/_channels.py": ("Channel", "Gradients"),
+    "local/_messages.py": (),
+    "mechanisms/_additive.py": (),
+    "mechanisms/_cells.py": (),
+    "metrics/_releases.py": ("_SUM_ERROR", "PrecisionSum", "LARGEST_LOG_LOSS", "_WIDEST"),
+    "model_selection/_choice.py": ("StageCharges",),
+    "preprocessing/_column_statistics.py": (
+        *("_SUM_ERROR", "_MOST_ROWS"),
+        *("BoundedSums", "MeanRelease", "CountsRelease"),
+    ),
+    "preprocessing/_target_bounds.py": (),
+    "rows/_features.py": (),
+    # A model of the noise in coefficients, of which no fit depends.
+    "learner/_descent.py": ("_MOST_KEPT", "descent_variances", "_mean_slope"),
     # Bytes of hashes and of seeds, ranges of integers, and how objects are stored.
-    "kernel/_queries.py",
-    "learner/_mixins.py",
-    "learner/_streams.py",
-    "model_selection/_blocks.py",
-    "model_selection/_stage_charges.py",
-    "preprocessing/_column_values.py",
-    "preprocessing/_contributions.py",
-    "preprocessing/_spline_basis.py",
+    "learner/_estimator.py": ("_IN_CACHE", "StatedGuarantee"),
+    "learner/_sequence.py": ("_UP",),
+    "learner/_streams.py": (),
+    "learner/_sums.py": (),
+    "model_selection/_searched.py": ("_SEED", "_place"),
+    "preprocessing/_private.py": ("_SEEDS",),
+    "preprocessing/_splines.py": ("ROUNDED_UP",),
     # Definitions of scores, their intervals, and pictures of them.
-    "metrics/_display.py",
-    "metrics/_evaluation.py",
-    "metrics/_privacy_utility.py",
-    "metrics/_ranking.py",
-    "metrics/_row_losses.py",
+    "metrics/_evaluation.py": (),
+    # What papers state, and the steps and rates that follow from it.
+    "distributed/papers.py": (),
+    "kernel/_ridge_theory.py": (),
+    "kernel/papers.py": (),
+    "linear_model/_mutual_information/_theory.py": (),
+    "linear_model/papers.py": (),
     # How minima, sums and recursions are computed, and losses with their bounds.
-    "distributed/_solver_gossip.py",
-    "distributed/_solver_gossip_sums.py",
-    "distributed/_solver_gossip_whitened.py",
-    "kernel/_exact_solver.py",
-    "kernel/_online/_exact_kernel.py",
-    "kernel/_online/_prefix_factors.py",
-    "kernel/_online/_recursion.py",
-    "learner/_losses/_margin.py",
-    "learner/_losses/_weights.py",
-    "learner/_newton.py",
-    "linear_model/_comparator.py",
-    "local/_ogd.py",
-)
+    "distributed/_gossip.py": ("_KEPT", "run_gossip", "_FEW_ROWS", "USER_BITS"),
+    "distributed/_whitened_gossip.py": (
+        *("_GRAIN", "_MOST_MIXINGS", "mixings_for", "largest_norm"),
+        *("NodeWeights", "Network", "NodeRows", "NodeSums"),
+    ),
+    "kernel/_online/_recursion.py": (),
+    "learner/_losses.py": (),
+    "learner/_newton.py": (),
+    "learner/_stages.py": ("_MANTISSA", "_MOST_BITS", "_LEEWAY"),
+    "linear_model/_comparator.py": (),
+    "local/_ogd.py": (),
+}
 FREE = (0, 1, 2, 0.5)
 
 
-def literals(path: Path) -> list[tuple[int, float]]:
-    """Lines and values of the numbers in a module that count."""
+def literals(path: Path, named: tuple[str, ...] = ()) -> list[tuple[int, float]]:
+    """Lines and values of the numbers in a module that count; what is ``named`` has no rule."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped: set[int] = set()
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(ast.unparse(target).lstrip("(").startswith(ARITHMETIC) for target in targets):
-                skipped |= {id(child) for child in ast.walk(node)}
+            bound = [ast.unparse(target).lstrip("(") for target in targets]
+            skip = (
+                any(name.startswith(ARITHMETIC) for name in bound)
+                or bound[0].split(",")[0] in named
+            )
+        else:
+            skip = getattr(node, "name", None) in named
+        if skip:
+            skipped |= {id(child) for child in ast.walk(node)}
     return [
         (node.lineno, node.value)
         for node in ast.walk(tree)
@@ -143,8 +143,9 @@ def counted(root: Path) -> dict[str, list[tuple[int, float]]]:
         where = package / place
         for path in sorted(where.rglob("*.py") if where.is_dir() else [where]):
             name = str(path.relative_to(package))
-            if path.exists() and name not in CALIBRATIONS:
-                found[name] = literals(path)
+            named = CALIBRATIONS.get(name, (None,))
+            if path.exists() and named:
+                found[name] = literals(path, named)
     return {name: numbers for name, numbers in found.items() if numbers}
 
 
@@ -168,7 +169,7 @@ def scored(task) -> tuple[tuple, dict[str, float]]:
     split = splits(name, size, draw)
     try:
         if number:
-            setattr(module, number, type(usual)(value, usual.why, usual.worth))
+            setattr(module, number, value)
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             (_, _, scores), *_ = methods.METHODS["ours"].run(split, [epsilon], delta, draw)

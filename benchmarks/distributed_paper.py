@@ -32,7 +32,7 @@ import csv
 import math
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
@@ -48,12 +48,12 @@ from skdp.datasets import (
     fetch_imdb,
     fetch_newsgroups20,
 )
-from skdp.distributed import DistributedDPClassifier
+from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
+from skdp.distributed.papers import printed_gaussian_delta, printed_gaussian_scale
 from skdp.learner import HingeLoss
 from skdp.linear_model._comparator import best_in_ball
 from skdp.preprocessing import make_public_preprocessor
 from skdp.privacy import ApproxDP, gaussian_scale
-from skdp.theory.distributed_printed import printed_gaussian_delta, printed_gaussian_scale
 
 skdp.set_config(known_seeds=True)  # fits are reproducible, and void of privacy
 
@@ -68,7 +68,8 @@ DELTA = 1e-6
 NODES = 64
 RADIUS = 5.0  # where regret is measured; accuracy has the default
 CONSTANT = 0.25  # the feature of the intercept there
-PAPERS = {"algorithm": "paper", "loss": "hinge"}
+PAPERS = {"loss": "hinge"}
+INNER = {field.name for field in fields(PaperAlgorithm)}
 AUTO = {"batch_size": "auto", "n_passes": "auto"}
 DEFAULTS = {  # of 64 nodes
     "Algorithm 1": PAPERS | AUTO | {"epsilon": 1.0},
@@ -231,10 +232,16 @@ def best_losses(name, quick):
     return np.array(losses)
 
 
+def network(*budget, **options):
+    """A classifier that runs the paper's algorithms, by parameters of both."""
+    inner = {name: options.pop(name) for name in INNER & options.keys()}
+    return DistributedDPClassifier(*budget, paper=PaperAlgorithm(**inner), **options)
+
+
 def points_of(name, quick, seed, *, batch_size=1, topology="medium", **budget):
     """Points of all nodes in all rounds, of shape (n_rounds, n_nodes, n_features + 1)."""
     X, y = stream_rows(name, quick)
-    model = DistributedDPClassifier(
+    model = network(
         **PAPERS,
         n_nodes=NODES,
         topology=topology,
@@ -516,7 +523,7 @@ def text_part(options):
         rows = words(name, options.quick)
         rounds, passes, thresholds = TEXT[epsilon]
         per_node = -(-len(rows.y) // NODES)
-        model = DistributedDPClassifier(
+        model = network(
             **PAPERS,
             epsilon=epsilon or 1e8,
             delta=DELTA,
@@ -532,7 +539,7 @@ def text_part(options):
         for threshold in thresholds:
             made = []
             for seed in range(min(options.runs, 3) if epsilon else 1):
-                model.set_params(sparsity=threshold, random_state=seed).fit(rows.X, rows.y)
+                model.set_params(paper__sparsity=threshold, random_state=seed).fit(rows.X, rows.y)
                 made.append((np.mean(model.coef_ == 0.0), model.score(rows.X_test, rows.y_test)))
             (zeros, accuracy), (_, error) = mean_and_error(made)
             lines.append((zeros, accuracy, error))
@@ -564,7 +571,7 @@ def text_part(options):
     )
     for name in TEXTS:
         rows = words(name, options.quick)
-        model = DistributedDPClassifier(
+        model = network(
             10.0, **PAPERS | AUTO, n_nodes=NODES, topology="random_regular", classes=[0, 1]
         )
         cells = []
@@ -608,7 +615,7 @@ def accuracy_of(rows, n_nodes, budget, setting, runs, step):
 
 def scores_of(rows, n_nodes, runs, **options):
     """Accuracies of some runs with options of the estimator."""
-    model = DistributedDPClassifier(n_nodes=n_nodes, topology="medium", classes=[0, 1], **options)
+    model = network(n_nodes=n_nodes, topology="medium", classes=[0, 1], **options)
     return [
         model.set_params(random_state=seed).fit(rows.X, rows.y).score(rows.X_test, rows.y_test)
         for seed in range(runs)

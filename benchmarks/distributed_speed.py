@@ -4,7 +4,7 @@
 
 One pass of 64 nodes over Covertype (581,012 x 54, class 2 against the rest, public scaling), each
 node one row a round: 9079 rounds of algorithms 1 and 2 of the paper, by
-``algorithm="paper", step="regret"``. Noise comes from the operating system on its grid.
+``paper=PaperAlgorithm(step="regret")``. Noise comes from the operating system on its grid.
 
 noise alone
     What the solver's own ``draw`` returns for these rounds, in its blocks: exact integers, and
@@ -50,9 +50,9 @@ import numpy as np
 import skdp
 from skdp._grid import grid_rows
 from skdp.datasets import fetch_covertype
-from skdp.distributed import DistributedDPClassifier
+from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
+from skdp.distributed._gossip import GossipState, GossipUpdate, batches, run_gossip
 from skdp.distributed._plan import Plan
-from skdp.distributed._solver_gossip import GossipState, GossipUpdate, batches, run_gossip
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.learner import HingeLoss
 from skdp.preprocessing import make_public_preprocessor
@@ -76,20 +76,18 @@ def covertype():
     return rows, np.asarray(data.target == 2).astype(int)
 
 
-def classifier(noise, **options):
+def classifier(noise, n_nodes=N_NODES, edge_probability=0.5, **options):
     """The model; everything else is at its default, apart from classes, which are public."""
-    options = {"topology": "random_regular", "edge_probability": 0.5, **options}
-    options = {"n_nodes": N_NODES, "batch_size": 1, "n_passes": 1, **options}
+    links = make_topology("random_regular", n_nodes, edge_probability=edge_probability)
+    step = {"batch_size": 1, "n_passes": 1, "step": "regret"}
     return DistributedDPClassifier(
         1.0,
         LAWS[noise],
-        algorithm="paper",
-        loss="hinge",
-        step="regret",
+        n_nodes=n_nodes,
+        paper=PaperAlgorithm(loss="hinge", noise=noise, **step),
         intercept_scaling=1.0,
-        noise=noise,
         classes=[0, 1],
-        **options,
+        **{"topology": links, **options},
     )
 
 
@@ -249,7 +247,8 @@ MANY = """
 import re, sys, time
 from pathlib import Path
 import numpy as np
-from skdp.distributed import DistributedDPClassifier
+from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
+from skdp.topology import make_topology
 
 def memory(what):
     status = Path("/proc/self/status").read_text()
@@ -259,8 +258,8 @@ n_nodes, p, topology = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
 X, y = rng.uniform(-0.5, 0.5, size=(10 * n_nodes, 4)), rng.integers(0, 2, 10 * n_nodes)
 model = DistributedDPClassifier(
-    algorithm="paper", batch_size=1, n_passes=1, n_nodes=n_nodes, topology=topology,
-    edge_probability=p, classes=[0, 1],
+    n_nodes=n_nodes, topology=make_topology(topology, n_nodes, edge_probability=p),
+    paper=PaperAlgorithm(batch_size=1, n_passes=1), classes=[0, 1],
 )
 model.fit(X[:20], y[:20])
 Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew

@@ -4,7 +4,7 @@
 
 One prediction at a fresh point, projected, with Laplace noise: the algorithm of Nie and Wang,
 "Error analysis and variable selection for differential private learning algorithm", J. Appl.
-Math. Phys. 5, 2017, Theorems 2 and 3 as corrected in `skdp.theory.kernel_ridge`. Inputs are
+Math. Phys. 5, 2017, Theorems 2 and 3 as corrected in `skdp.kernel.papers`. Inputs are
 uniform on 512 points of a circle and the kernel is a Bernoulli polynomial of their difference, so
 that its Mercer decomposition is a discrete Fourier transform, the smoothness r of the regression
 function is known, and risks are sums. Theorem 2 compares with ``e^eps`` times the best risk; the
@@ -24,13 +24,15 @@ from pathlib import Path
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from skdp.kernel._ridge_risk import query_variance
-from skdp.theory.kernel_ridge import (
+from skdp.kernel._ridge_problem import query_variance
+from skdp.kernel.papers import (
     epsilon_rule,
     penalty_rule,
-    rate,
     relative_risk_bound,
     risk_bound,
+)
+from skdp.kernel.papers import (
+    ridge_rate as rate,
 )
 
 GRID = 512

@@ -24,7 +24,7 @@ from skdp.exceptions import BudgetExceededError
 from skdp.linear_model import DPLogisticRegression
 from skdp.privacy import ZCDP, ApproxDP, BudgetLedger, GaussianDP
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._transactions import transaction
+from skdp.privacy._ledger_file import transaction
 
 _EPSILON, _DELTA = 3.0, 1e-5
 _COLD = """

@@ -39,11 +39,16 @@ from skdp._grid import GridNoise, ResidualSlope
 from skdp._random._source import NoiseSource
 from skdp.learner import AbsoluteLoss
 from skdp.linear_model._comparator import best_in_ball
-from skdp.local._gradient_messages import gaussian_leakage
+from skdp.linear_model.papers import (
+    bandit_amplitude,
+    bandit_range,
+    bandit_regret,
+    bandit_step,
+    full_regret,
+    full_step,
+)
+from skdp.local._messages import bandit_noise, gaussian_leakage
 from skdp.local._ogd import LazyProjection, OGDState, run_full
-from skdp.local._value_messages import bandit_noise
-from skdp.theory.bandit import bandit_amplitude, bandit_range, bandit_regret, bandit_step
-from skdp.theory.ogd import full_regret, full_step
 
 NATS = 0.5 * math.log(2.0)
 STREAMS = ("regression", "coins", "ones", "chaser")

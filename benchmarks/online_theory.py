@@ -5,7 +5,7 @@
 
 COUNTEREXAMPLE. One point, K(x, x) = 1, targets that are all 1: no chance is involved. The error
 of the recursion beside Theorem 2 of the paper as printed (probability 1/2, no noise) and beside
-`skdp.theory.online_error.error_bound`, the corrected one. Where theta is above 3/4 the error falls
+`skdp.kernel.papers.error_bound`, the corrected one. Where theta is above 3/4 the error falls
 more slowly than the claim, and exceeds it from some time on, whatever its constant.
 
 RATE. A kernel on a circle with known eigenvalues and ``f_rho = L_K^r g``: the distance of the
@@ -23,8 +23,8 @@ import csv
 import numpy as np
 
 from skdp.kernel._online._sensitivity import automatic_t0
-from skdp.theory.online import best_theta, rate
-from skdp.theory.online_error import error_bound, printed_error_bound
+from skdp.kernel.papers import best_theta, error_bound, printed_error_bound
+from skdp.kernel.papers import online_rate as rate
 
 POINTS = 64
 THETAS = (0.75, 0.9, 0.98)

@@ -20,7 +20,7 @@ from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import Plan
-from skdp.pipeline._schema import Schema
+from skdp.pipeline._wrappers import Schema
 from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, BoundedRangeDP, ComposedDP, GaussianDP
 

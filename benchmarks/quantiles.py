@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from skdp._random._source import noise_source
-from skdp.preprocessing._categories import CategoryRelease
+from skdp.preprocessing._one_hot_encoder import CategoryRelease
 from skdp.preprocessing._quantiles import QuantileRelease
 from skdp.privacy import ApproxDP, GaussianDP
 

@@ -28,6 +28,7 @@ from sklearn.preprocessing import Normalizer
 from skdp.distributed import DistributedDPClassifier
 from skdp.engines import MPIEngine
 from skdp.preprocessing import BoundedScaler, make_public_preprocessor
+from skdp.topology import make_topology
 
 N_NODES = 8
 
@@ -88,8 +89,8 @@ def main():
     model = DistributedDPClassifier(
         **options,
         n_nodes=N_NODES,
-        topology="ring",
-        edge_probability=0.8,  # a link fails in one round of five
+        # A link fails in one round of five.
+        topology=make_topology("ring", N_NODES, edge_probability=0.8),
         classes=classes,  # public: no process looks at another's labels
         engine=engine,
     )

@@ -63,7 +63,7 @@ models = {
 reports = {name: replay(model, X, y, n=120, random_state=0) for name, model in models.items()}
 for name, report in reports.items():
     verdict = "passed" if report.passed else f"BROKEN: {report.findings[0].kind}"
-    print(f"{name:28s} {report.share:9.3g} of the claim used up   {verdict}")
+    print(f"{name:28s} {report.share:9.3g} of the budget consumed   {verdict}")
 
 # %%
 # From outside one needs many runs, and gets a lower bound on epsilon that is wrong in at most 5 %
@@ -87,10 +87,10 @@ for factor, values in found.items():
     print(f"noise times {factor}:", "  ".join(f"{value:.2f}" for value in values))
 
 # %%
-# Left: what the worst pair of neighbours used up, as a multiple of the claim. More than 1 is a
-# broken guarantee: the scaler that reads the rows, and the mean with half the noise. Right: lower
-# bounds on epsilon against the claimed epsilon. Above the dotted line a claim is refuted, as it is
-# for halved noise.
+# Left: what the worst pair of neighbours consumed, as a multiple of the claimed budget. More than
+# 1 is a broken guarantee: the scaler that reads the rows, and the mean with half the noise. Right:
+# lower bounds on epsilon against the claimed epsilon. Above the dotted line a claim is refuted, as
+# it is for halved noise.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 shares = [report.share for report in reports.values()]
@@ -99,7 +99,7 @@ verdicts = ["passed" if report.passed else "BROKEN" for report in reports.values
 bars = left.barh(list(reports), shares, color=colors)
 left.bar_label(bars, verdicts, padding=4)
 left.axvline(1.0, color="k", ls=":", lw=1)
-left.set(xscale="log", xlim=(0.1, 300.0), xlabel="used up / claimed", title="replay")
+left.set(xscale="log", xlim=(0.1, 300.0), xlabel="consumed / claimed", title="replay")
 left.invert_yaxis()
 right.plot(epsilons, epsilons, "k:", lw=1, label="claimed")
 right.plot(epsilons, found[1.0], "o-", color="C0", label="noise as declared")

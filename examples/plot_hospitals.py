@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 import skdp
-from skdp.distributed import DistributedDPClassifier
+from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
 from skdp.linear_model import DPLogisticRegression
 
 skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
@@ -87,8 +87,8 @@ print(f"{'the more frequent answer':26s} {max(y_test.mean(), 1 - y_test.mean()):
 # %%
 # Who talks to whom
 # -----------------
-# Now patients come one after the other. ``algorithm="paper"`` goes once through the rows, 20 of
-# each hospital a round. The *regret* is what learning costs on the way: the log loss of each
+# Now patients come one after the other. One of the paper's algorithms goes once through the rows,
+# 20 of each hospital a round. The *regret* is what learning costs on the way: the log loss of each
 # hospital at its parameters of the moment, minus that of the best fixed parameters, a row. It
 # looks at the rows without noise, which no budget covers: it is for this figure only.
 #
@@ -96,6 +96,7 @@ print(f"{'the more frequent answer':26s} {max(y_test.mean(), 1 - y_test.mean()):
 
 networks = ["star", "ring", "grid", "random_regular", "complete"]
 regrets, gaps, drawn = {}, {}, {}
+one_pass = PaperAlgorithm(batch_size=20, n_passes=1, step="regret", radius=6.0, keep_iterates=True)
 for name in networks:
     for budget in (epsilon, 1e4):  # the latter has next to no noise
         values = []
@@ -103,14 +104,9 @@ for name in networks:
             stream = DistributedDPClassifier(
                 budget,
                 delta,
-                algorithm="paper",
                 n_nodes=n_hospitals,
                 topology=name,
-                batch_size=20,
-                n_passes=1,
-                step="regret",
-                radius=6.0,
-                keep_iterates=True,
+                paper=one_pass,
                 **common | {"random_state": seed},
             ).fit(X, y, hospital)
             values.append(stream.regret(X, y, hospital) / len(y))

@@ -26,14 +26,18 @@ if TYPE_CHECKING:
         preprocessing,
         privacy,
         rows,
-        theory,
         topology,
     )
     from skdp._config import config_context, get_config, set_config
     from skdp._show_versions import show_versions
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
-    from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+    from skdp.linear_model import (
+        DPLinearSVC,
+        DPLogisticRegression,
+        DPPoissonRegressor,
+        MIPrivateSGDRegressor,
+    )
     from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
     from skdp.pipeline import DPPipeline
     from skdp.preprocessing import (
@@ -59,6 +63,7 @@ __all__ = [
     "DPOneHotEncoder",
     "DPOnlineKernelRegressor",
     "DPPipeline",
+    "DPPoissonRegressor",
     "DPQuantileScaler",
     "DPRandomizedSearch",
     "DPSimpleImputer",
@@ -89,7 +94,6 @@ __all__ = [
     "rows",
     "set_config",
     "show_versions",
-    "theory",
     "topology",
 ]
 
@@ -102,6 +106,7 @@ _HOMES = {
     "DPKernelRidge": "kernel",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
+    "DPPoissonRegressor": "linear_model",
     "DPOneHotEncoder": "preprocessing",
     "DPOnlineKernelRegressor": "kernel",
     "DPPipeline": "pipeline",

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["config_context", "get_config", "set_config"]
-
 # Processes begin with it, so that those which a process starts know what it knows.
 _default = {"known_seeds": os.environ.get("SKDP_KNOWN_SEEDS", "") == "1"}
 # Within `config_context`, and there in its own thread or task only.
@@ -62,7 +60,7 @@ def set_config(*, known_seeds: bool | None = None) -> None:
     Other threads of the process see it, too. Worker processes, such as those of ``n_jobs=2``, have
     settings of their own: they begin with the environment variable.
     """
-    changed = _changed(known_seeds=known_seeds)
+    changed = _changed(known_seeds)
     if _here.get() is None:
         _default.update(changed)
     else:
@@ -76,12 +74,7 @@ def config_context(*, known_seeds: bool | None = None) -> Iterator[None]:
     Parameters
     ----------
     known_seeds : bool, default=None
-        As for `set_config`; None leaves it as it is.
-
-    Raises
-    ------
-    ValueError
-        If a value is not a boolean.
+        As for `set_config`, which has the same errors; None leaves it as it is.
 
     See Also
     --------
@@ -105,22 +98,20 @@ def config_context(*, known_seeds: bool | None = None) -> Iterator[None]:
     >>> models[0].guarantee_.caveats
     ('random_state: noise can be recomputed',)
     """
-    token = _here.set(_changed(known_seeds=known_seeds))
+    token = _here.set(_changed(known_seeds))
     try:
         yield
     finally:
         _here.reset(token)
 
 
-def _changed(**given: bool | None) -> dict[str, bool]:
+def _changed(known_seeds: bool | None) -> dict[str, bool]:
     """Return the settings of now with those that were given."""
-    changed = get_config()
-    for name, value in given.items():
-        if value is None:
-            continue
-        if not isinstance(value, bool):
-            raise ValueError(
-                f"{name} must be True, False, or None to leave it; got a {type(value).__name__}."
-            )
-        changed[name] = value
-    return changed
+    if known_seeds is None:
+        return get_config()
+    if not isinstance(known_seeds, bool):
+        raise ValueError(
+            "known_seeds must be True, False, or None to leave it; "
+            f"got a {type(known_seeds).__name__}."
+        )
+    return {"known_seeds": known_seeds}

@@ -13,29 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp._facts import note
-from skdp._recording import is_recorded, recorded
+from skdp._recording import Released, is_recorded, note, recorded
 from skdp._validation import is_auto, number_or_auto, one_of
-
-__all__ = [
-    "INSIDE",
-    "LOSSES",
-    "NOISES",
-    "SLOPE_BITS",
-    "TINY",
-    "UP",
-    "VALUE_BITS",
-    "GridNoise",
-    "ResidualSlope",
-    "constant_on_grid",
-    "grid_below",
-    "grid_rows",
-    "grid_vectors",
-    "record_row_step",
-    "residual_slope",
-    "row_bound",
-    "row_step",
-]
 
 LOSSES = ("absolute", "huber", "epsilon_insensitive", "squared")
 NOISES = ("gaussian", "k_norm")
@@ -150,13 +129,12 @@ class GridNoise:
     def release(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Add ``exact``, multiples of the step, to ``noise`` in place: one recorded release."""
         noise += exact
+        if not is_recorded():
+            return noise
+        law = self.law() if callable(self.law) else self.law
+        bounds: dict[str, Any] = dict(scale=self.scale, sensitivity=self.sensitivity)
         return recorded(
-            exact,
-            noise,
-            sensitivity=self.sensitivity,
-            law=self.law,
-            scale=self.scale,
-            step=self.step,
+            Released, noise, asked=exact, released=noise, law=law, step=self.step, **bounds
         )
 
     def release_each(self, exact: np.ndarray, noise: np.ndarray) -> np.ndarray:

@@ -5,8 +5,6 @@ import importlib.machinery
 import sys
 import warnings
 
-__all__ = ["GONE", "MovedNames"]
-
 # Package as it was, then for each module of today the names that it has.
 _MOVED = {
     "estimators": {
@@ -35,93 +33,110 @@ _MOVED = {
         "_defaults.linear": "TYPICAL_ROWS",
         "distributed._gossip": "GossipRelease",
         "distributed._whitened_gossip": "WhitenedGossip",
-        "kernel._descent": "FeatureDescent",
-        "kernel._exact_queries": "ExactQueries",
-        "kernel._objective": "CentredObjective",
-        "kernel._online._account": "ReleaseAccount",
+        "kernel._descent": (
+            "FeatureDescent FeaturePlan FeatureStatistics automatic_components plan_features"
+        ),
+        "kernel._online._base": "ReleaseAccount",
         "kernel._online._fed_back": "FedBackRelease sgd_noise",
         "kernel._online._final": "FinalRelease",
-        "kernel._online._matrix": "MatrixRelease",
+        "kernel._online._matrix": "MatrixRelease TreeRelease",
         "kernel._online._query": "QueryRelease",
         "kernel._online._sensitivity": (
             "automatic_t0 created_distances norm_bounds step_sensitivity "
             "stream_sensitivities stream_sensitivity"
         ),
-        "kernel._online._tree": "TreeRelease",
-        "kernel._output": "FeatureOutput",
-        "kernel._pure": "CentredOutput PurePlan plan_pure pure_components",
-        "kernel._queries": "QueryAnswers QueryPlan",
-        "kernel._ridge_problem": "RidgeProblem ridge_norm_bound ridge_sensitivity",
-        "kernel._ridge_risk": "EpsilonSuggestion query_variance suggest_epsilon",
-        "kernel._rules": "FeaturePlan automatic_components plan_features",
-        "kernel._statistics": "FeatureStatistics",
+        "kernel._pure": (
+            "CentredObjective CentredOutput FeatureOutput PurePlan plan_pure pure_components"
+        ),
+        "kernel._queries": "ExactQueries QueryAnswers QueryPlan",
+        "kernel._ridge_problem": (
+            "EpsilonSuggestion RidgeProblem query_variance ridge_norm_bound "
+            "ridge_sensitivity suggest_epsilon"
+        ),
         "learner": (
             "CALIBRATIONS CoefficientNoise DescentPlan NoisyDescent ObjectiveNoise "
             "ObjectivePerturbation OutputPerturbation Release StreamRelease calibrate "
             "gaussian_profile largest_score plan_descent unit_guarantee"
         ),
         "linear_model._rules": (
-            "AUTOMATIC_CONSTANT linear_signal objective_margin "
-            "objective_penalty objective_slope_cap output_penalty"
+            "AUTOMATIC_CONSTANT linear_signal objective_margin objective_penalty "
+            "objective_slope_cap output_penalty"
         ),
-        "local._gradient_messages": (
-            "GradientMessages gaussian_leakage gaussian_sigma implied_mu "
-            "implied_mu_of_budget k_norm_leakage k_norm_scale local_law nats_of"
-        ),
-        "local._value_messages": (
-            "OnePointMessages ValueMessages bandit_noise laplace_leakage laplace_scale "
+        "local._messages": (
+            "GradientMessages OnePointMessages ValueMessages bandit_noise "
+            "gaussian_leakage gaussian_sigma implied_mu implied_mu_of_budget "
+            "k_norm_leakage k_norm_scale laplace_leakage laplace_scale local_law nats_of "
             "scalar_leakage scalar_sigma vector_leakage vector_sigma"
         ),
         "mechanisms._cells": "checked_ranges",
+        "metrics._releases": "PrecisionSum",
         "model_selection._choice": "ChoiceRelease",
-        "metrics._precision_sum": "PrecisionSum",
-        "preprocessing._bounded_sums": "BoundedSums",
-        "preprocessing._categories": "CategoryRelease",
-        "preprocessing._column_sums": "CountsRelease MeanRelease",
-        "preprocessing._most_frequent": "MostFrequentRelease",
+        "preprocessing._column_statistics": "BoundedSums CountsRelease MeanRelease",
+        "preprocessing._one_hot_encoder": "CategoryRelease",
         "preprocessing._quantiles": "QuantileRelease least_epsilon least_guarantee",
+        "preprocessing._simple_imputer": "MostFrequentRelease",
         "preprocessing._target_bounds": "TargetBounds check_search_range",
     },
 }
 
-# Modules of `skdp.solvers`, and those that have their names now.
-_SOLVERS = {
-    "certificates": "rows._certificates",
-    "comparator": "linear_model._comparator",
-    "curvatures": "rows._curvatures",
-    "exact_sums": "rows._exact_sums",
-    "feature_rows": "rows._feature_blocks",
-    "feature_whitening": "rows._feature_whitening",
-    "gossip": "distributed._solver_gossip",
-    "gossip_sums": "distributed._solver_gossip_sums",
-    "gossip_whitened": "distributed._solver_gossip_whitened",
-    "hits": "rows._hits",
-    "kernel_ridge": "kernel._exact_solver",
-    "newton": "learner._newton",
-    "newton_steps": "rows._newton_steps",
-    "normalised_rows": "rows._normalised_rows",
-    "ogd": "local._ogd",
-    "online": "kernel._online._recursion",
-    "online_kernel": "kernel._online._exact_kernel",
-    "prefix_factors": "kernel._online._prefix_factors",
-    "row_lengths": "rows._row_norms",
-    "row_products": "rows._row_products",
-    "rows": "rows._blocks",
-    "threads": "rows._threads",
-    "user_norms": "rows._user_norms",
-    "whitening": "rows._whitening",
+# Modules, and those that have their names now.
+_MODULES = {
+    "solvers.certificates": "rows._sums",
+    "solvers.comparator": "linear_model._comparator",
+    "solvers.curvatures": "learner._newton",
+    "solvers.exact_sums": "rows._sums",
+    "solvers.feature_rows": "rows._blocks",
+    "solvers.feature_whitening": "rows._whitening",
+    "solvers.gossip": "distributed._gossip",
+    "solvers.gossip_sums": "distributed._gossip",
+    "solvers.gossip_whitened": "distributed._whitened_gossip",
+    "solvers.hits": "rows._sums",
+    "solvers.kernel_ridge": "kernel._queries",
+    "solvers.newton": "learner._newton",
+    "solvers.newton_steps": "learner._newton",
+    "solvers.normalised_rows": "rows._blocks",
+    "solvers.ogd": "local._ogd",
+    "solvers.online": "kernel._online._recursion",
+    "solvers.online_kernel": "kernel._online._recursion",
+    "solvers.prefix_factors": "kernel._online._matrix",
+    "solvers.row_lengths": "learner._stages",
+    "solvers.row_products": "rows._sums",
+    "solvers.rows": "rows._blocks",
+    "solvers.threads": "rows._inputs",
+    "solvers.user_norms": "rows._users",
+    "solvers.whitening": "rows._whitening",
+    "theory.bandit": "linear_model.papers",
+    "theory.distributed": "distributed.papers",
+    "theory.distributed_printed": "distributed.papers",
+    "theory.kernel_ridge": "kernel.papers",
+    "theory.kernel_ridge_printed": "kernel.papers",
+    "theory.ogd": "linear_model.papers",
+    "theory.online": "kernel.papers",
+    "theory.online_error": "kernel.papers",
 }
 
-GONE = (*_MOVED, "solvers")
+_RENAMED = {
+    ("theory.kernel_ridge", "rate"): "ridge_rate",
+    ("theory.online", "rate"): "online_rate",
+}
+
+GONE = (*_MOVED, "solvers", "theory")
 
 
 def _homes(package):
     """Modules of today, by the names that a package or a module had; None if it never was."""
-    if package == "solvers":
+    if package in ("solvers", "theory"):
         return {}
-    if package.startswith("solvers.") and package[8:] in _SOLVERS:
-        home = _SOLVERS[package[8:]]
-        return dict.fromkeys(importlib.import_module(f"skdp.{home}").__all__, home)
+    if package in _MODULES:
+        home = _MODULES[package]
+        module = importlib.import_module(f"skdp.{home}")
+        names = getattr(module, "__all__", None) or [
+            name
+            for name, value in vars(module).items()
+            if getattr(value, "__module__", "") == module.__name__ and not name.startswith("_")
+        ]
+        renamed = [name for old, name in _RENAMED if old == package]
+        return dict.fromkeys([*names, *renamed], home)
     if package in _MOVED:
         return {n: home for home, names in _MOVED[package].items() for n in names.split()}
     return None
@@ -138,7 +153,7 @@ class MovedNames:
         return importlib.machinery.ModuleSpec(
             fullname,
             self,  # type: ignore[arg-type]
-            is_package=fullname == "skdp.solvers",
+            is_package=fullname in ("skdp.solvers", "skdp.theory"),
         )
 
     def create_module(self, spec):
@@ -152,13 +167,14 @@ class MovedNames:
         def moved(name):
             if name not in homes:
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            now = _RENAMED.get((package, name), name)
             warnings.warn(
-                f"skdp.{package}.{name} is skdp.{homes[name]}.{name} now; the old name goes in "
+                f"skdp.{package}.{name} is skdp.{homes[name]}.{now} now; the old name goes in "
                 "version 0.3.",
                 DeprecationWarning,
                 stacklevel=2,
             )
-            return getattr(importlib.import_module(f"skdp.{homes[name]}"), name)
+            return getattr(importlib.import_module(f"skdp.{homes[name]}"), now)
 
         module.__getattr__ = moved
         module.__all__ = sorted(homes)

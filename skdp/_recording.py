@@ -1,28 +1,13 @@
 """Who records releases hears of each here; needs numpy only, for users' devices release, too."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-
-__all__ = [
-    "Kept",
-    "OneOfRuns",
-    "Perturbed",
-    "Released",
-    "Selected",
-    "is_recorded",
-    "kept",
-    "one_of_runs",
-    "perturbed",
-    "recorded",
-    "released_values",
-    "selected",
-]
 
 # Where noise is added on behalf of others.
 _HOUSEKEEPING = ("skdp._recording", "skdp._grid", "skdp.mechanisms.", "skdp._validation")
@@ -201,28 +186,19 @@ def is_recorded() -> bool:
     return released_values.get() is not None
 
 
-def recorded(
-    asked: np.ndarray,
-    released: np.ndarray,
-    *,
-    sensitivity: float,
-    law: Any,
-    scale: float,
-    step: float,
-) -> Any:
+def recorded(kind: type, value: Any, **fields: Any) -> Any:
     """Return what goes on as released; the listener, if there is one, hears of it.
 
     Parameters
     ----------
-    asked, released : ndarray
+    kind : type
+        `Released`, `Perturbed` or `Selected`.
 
-    sensitivity : float
+    value : ndarray
+        What goes on, unless the listener returns something else.
 
-    law : NoiseLaw or callable
-        A callable is called, without arguments, if somebody listens.
-
-    scale, step : float
-        Of the noise that was drawn, and of its lattice.
+    **fields
+        Of the record, but for ``where``.
 
     Returns
     -------
@@ -230,108 +206,9 @@ def recorded(
     """
     listener = released_values.get()
     if listener is None:
-        return released
-    law = law() if callable(law) else law
-    record = Released(asked, sensitivity, law, scale, step, released, _caller())
-    instead = listener(record)
-    return released if instead is None else instead
-
-
-def kept(
-    names: tuple[Any, ...],
-    asked: np.ndarray,
-    noisy: np.ndarray,
-    *,
-    sensitivity: float,
-    law: Any,
-    scale: float,
-    step: float,
-    threshold: float,
-) -> tuple[Any, ...]:
-    """Return the names that go on as released, in their order; the listener hears of the counts.
-
-    Parameters
-    ----------
-    names, asked, threshold
-        See `Kept`.
-
-    noisy : ndarray
-        Counts with noise, which are not released.
-
-    sensitivity, law, scale, step
-        As for `recorded`.
-
-    Returns
-    -------
-    tuple
-    """
-    record = Kept(asked, sensitivity, law, scale, step, noisy, "", names, threshold)
-    listener = released_values.get()
-    instead = None
-    if listener is not None:
-        instead = listener(replace(record, where=_caller()))
-    if instead is None:
-        return record.above(noisy)
-    # Names that another run released and that are none here stand last.
-    here = dict.fromkeys(name for name in names if name in set(instead))
-    return tuple(here | dict.fromkeys(instead))
-
-
-def perturbed(
-    linear: np.ndarray,
-    *,
-    loss: Any,
-    data: Any,
-    penalty: float,
-    law: Any,
-    step: float,
-    tolerance: float,
-    pull: np.ndarray,
-) -> np.ndarray:
-    """Return the linear term to minimise with; the listener, if there is one, hears of it.
-
-    Parameters
-    ----------
-    linear, loss, data, penalty, law, step, tolerance, pull
-        See `Perturbed`.
-
-    Returns
-    -------
-    ndarray of the shape of ``linear``
-    """
-    listener = released_values.get()
-    if listener is None:
-        return linear
-    record = Perturbed(loss, data, penalty, law, linear, step, tolerance, pull, _caller())
-    instead = listener(record)
-    return linear if instead is None else instead
-
-
-def selected(
-    utilities: np.ndarray,
-    chosen: np.ndarray,
-    *,
-    spreads: np.ndarray,
-    rates: np.ndarray,
-    epsilon: float,
-) -> np.ndarray:
-    """Return the places that go on as released; the listener, if there is one, hears of them.
-
-    Parameters
-    ----------
-    utilities, chosen, spreads, rates, epsilon
-        See `Selected`.
-
-    Returns
-    -------
-    ndarray of shape (n_selections,)
-    """
-    listener = released_values.get()
-    if listener is None:
-        return chosen
-    record = Selected(utilities, spreads, rates, epsilon, chosen, _caller())
-    instead = listener(record)
-    return chosen if instead is None else instead
+        return value
+    instead = listener(kind(**fields, where=_caller()))
+    return value if instead is None else instead
 
 
 @contextmanager
@@ -362,3 +239,249 @@ def _caller() -> str:
             return f"{module}:{frame.f_lineno} {frame.f_code.co_qualname}"
         frame = frame.f_back
     return ""
+
+
+_MOST = 64  # kinds of releases that are told apart
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Releases of one kind, made of public and of released numbers only.
+
+    Parameters
+    ----------
+    purpose : str
+        In words; empty where nobody said.
+
+    noise : str
+        Kind of the noise: "laplace", "k_norm", "k_norm_rows" for that of each row of a matrix,
+        "k_norm_pairs" for that of cosines and sines, "gaussian", "threshold" for names whose noisy
+        count reaches one, or "exponential" for a selection.
+
+    size : int or None
+        Numbers of one release; None where that is private.
+
+    guarantee : Guarantee, float or None
+        Of one release; a float is the range of the log-odds of a selection.
+
+    scales : (float, float) or None
+        Least and largest scale of the noise that was drawn.
+
+    sensitivities : (float, float) or None
+        Least and largest bound on the change between neighbours, in the norm of the noise.
+
+    times : int
+        How many there were.
+    """
+
+    purpose: str
+    noise: str
+    size: int | None
+    guarantee: Any
+    scales: tuple[float, float] | None
+    sensitivities: tuple[float, float] | None
+    times: int
+
+
+class Facts:
+    """Account of a fit, in which releases of one kind are one entry.
+
+    Parameters
+    ----------
+    before : iterable of Fact, default=()
+        Of a stream so far.
+    """
+
+    def __init__(self, before: Iterable[Fact] = ()) -> None:
+        self._entries: list[Fact] = []
+        self._places: dict[Fact, int] = {}  # of those that are empty yet
+        # Laws stay alive here, so that no other one has the place in memory of one of them.
+        self._known: dict[tuple, tuple[Any, int]] = {}
+        for fact in before:
+            place = self._place((fact.purpose, fact.noise, fact.size), fact.guarantee)
+            self._extend(place, fact.scales or (), fact.sensitivities or (), fact.times)
+
+    def add(
+        self, kind: tuple[str, str, int | None], law: Any, scale: Any, sensitivity: Any, times: int
+    ) -> None:
+        """Add releases to the entry of their kind.
+
+        Parameters
+        ----------
+        kind : (str, str, int or None)
+            Purpose, noise and size.
+
+        law, scale, sensitivity, times
+            As for `note`.
+        """
+        key = kind, id(law)
+        if key not in self._known:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[key] = law, self._place(kind, law)
+        self._extend(self._known[key][1], (scale,), (sensitivity,), times)
+
+    def _place(self, kind: tuple[str, str, int | None], law: Any) -> int:
+        """Place of the entry of a kind."""
+        # Of a law, what makes a law, or what is a guarantee itself.
+        law = law() if callable(law) else law
+        blank = Fact(*kind, getattr(law, "guarantee", law), None, None, 0)
+        if blank not in self._places and len(self._places) >= _MOST:
+            blank = Fact("", kind[1], None, None, None, None, 0)
+        if blank not in self._places:
+            self._places[blank] = len(self._entries)
+            self._entries.append(blank)
+        return self._places[blank]
+
+    def _extend(self, place: int, scales: Any, sensitivities: Any, times: int) -> None:
+        fact = self._entries[place]
+        self._entries[place] = replace(
+            fact,
+            scales=_including(fact.scales, scales),
+            sensitivities=_including(fact.sensitivities, sensitivities),
+            times=fact.times + times,
+        )
+
+    def as_tuple(self) -> tuple[Fact, ...]:
+        """Entries in the order of their first releases."""
+        return tuple(self._entries)
+
+
+def _including(bounds: tuple[float, float] | None, values: Iterable[float | None]) -> Any:
+    known = [float(value) for value in (*(bounds or ()), *values) if value is not None]
+    return (min(known), max(known)) if known else None
+
+
+_facts: ContextVar[Facts | None] = ContextVar("facts", default=None)
+
+
+def note(
+    purpose: str,
+    noise: str,
+    size: int | None,
+    law: Any,
+    *,
+    scale: float | None = None,
+    sensitivity: float | None = None,
+    times: int = 1,
+) -> None:
+    """Note releases in the account of the fit that makes them, if there is one.
+
+    Privacy: whatever is given stays with the fitted model. It must be public, or a function of
+    what is released.
+
+    Parameters
+    ----------
+    purpose, noise, size
+        See `Fact`.
+
+    law : NoiseLaw, Guarantee, float, None or callable
+        What has the guarantee of one release, or is that; a callable returns it.
+
+    scale : float, default=None
+
+    sensitivity : float, default=None
+
+    times : int, default=1
+    """
+    facts = _facts.get()
+    if facts is not None and times > 0:
+        facts.add((purpose, noise, size), law, scale, sensitivity, times)
+
+
+@contextmanager
+def _within(variable: ContextVar, value: Any) -> Iterator[Any]:
+    token = variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.reset(token)
+
+
+def facts_of_a_fit(before: Iterable[Fact] = ()) -> AbstractContextManager[Facts]:
+    """Open an account, which hears of no fit within this one: that has its own.
+
+    Parameters
+    ----------
+    before : iterable of Fact, default=()
+        Of a stream so far.
+    """
+    return _within(_facts, Facts(before))
+
+
+def without_facts() -> AbstractContextManager[None]:
+    """Note nothing: how often there is a release here is nobody's to know."""
+    return _within(_facts, None)
+
+
+_MOST_PARTS = 100  # parts of a phase that are told apart
+
+T = TypeVar("T")
+
+
+class Phase(Protocol):
+    """Part of a fit that somebody is told of while it lasts."""
+
+    def step(self) -> None:
+        """Tell that one more part of it is done."""
+
+    def close(self) -> None:
+        """Tell that all of it is done."""
+
+
+class Listener(Protocol):
+    """Who is told how far a fit is."""
+
+    public: Collection[str]  # of "rows" and "users", those whose number is
+
+    def phase(self, name: str, n_parts: int) -> Phase:
+        """Tell that a phase of so many parts begins; 0 are parts that nobody counts."""
+        ...
+
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+def heard_by(listener: Listener | None) -> AbstractContextManager[None]:
+    """Let somebody hear of the fit within the block, or nobody."""
+    return _within(_listener, listener)
+
+
+def told(items: Iterable[T], name: str, n_items: int, *, of: str | None = None) -> Iterator[T]:
+    """Yield items; whoever listens to the fit is told of each that is done, or of each hundredth.
+
+    Privacy: who listens hears ``name`` and how many parts there are, and notices when a part is
+    done. ``n_items`` must be public or released. Where it follows from the number of rows, or of
+    users, ``of`` says so: it is told only to a listener who knows that number to be public.
+
+    Parameters
+    ----------
+    items : iterable
+        All of which are taken.
+
+    name : str
+        What is done, in words.
+
+    n_items : int
+
+    of : {"rows", "users"}, default=None
+
+    Yields
+    ------
+    object
+        The items.
+    """
+    listener = _listener.get()
+    if listener is None:
+        yield from items
+        return
+    is_public = of is None or of in listener.public
+    n_parts = min(n_items, _MOST_PARTS) if is_public else 0
+    phase = listener.phase(name, n_parts)
+    n_told = 0
+    for i, item in enumerate(items, 1):
+        yield item
+        while is_public and n_told < i * n_parts // n_items:
+            phase.step()
+            n_told += 1
+    phase.close()

@@ -10,8 +10,6 @@ from threadpoolctl import threadpool_info
 
 from skdp import __version__
 
-__all__ = ["show_versions"]
-
 _REQUIRED = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "cryptography", "dp-accounting")
 _OPTIONAL = (
     "joblib",

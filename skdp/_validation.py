@@ -4,41 +4,13 @@ import functools
 import inspect
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
-
-__all__ = [
-    "LARGEST",
-    "LARGEST_ARRAY",
-    "LARGEST_RADIUS",
-    "LEAST",
-    "SEARCH_RANGE",
-    "between",
-    "boolean",
-    "check_y_bounds",
-    "counts",
-    "finite",
-    "fraction",
-    "int_or_auto",
-    "int_or_none",
-    "is_auto",
-    "is_whole",
-    "level_of_the_user",
-    "non_negative",
-    "non_negative_int",
-    "number_or_auto",
-    "one_of",
-    "plain",
-    "plain_arguments",
-    "positive",
-    "positive_int",
-    "probability",
-    "shown",
-    "store",
-]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -156,9 +128,23 @@ def boolean(**named: Any) -> None:
 
 def positive_int(**named: Any) -> None:
     """Check that each value is a whole number from 1 that a float can hold."""
+    _positive_int("a positive int", named)
+
+
+def int_or_none(**named: Any) -> None:
+    """Check that each value is None or a positive int."""
+    _positive_int("None or a positive int", {n: v for n, v in named.items() if v is not None})
+
+
+def int_or_auto(**named: Any) -> None:
+    """Check that each value is "auto" or a positive int."""
+    _positive_int("'auto' or a positive int", {n: v for n, v in named.items() if not is_auto(v)})
+
+
+def _positive_int(rule: str, named: dict[str, Any]) -> None:
     for name, value in named.items():
         if not is_whole(value) or value < 1:
-            raise ValueError(f"{name} must be a positive int; got {shown(value)}.")
+            raise ValueError(f"{name} must be {rule}; got {shown(value)}.")
         if value > 2**53:
             raise ValueError(f"{name} must be at most 2**53; got {shown(value)}.")
 
@@ -168,24 +154,6 @@ def non_negative_int(**named: Any) -> None:
     for name, value in named.items():
         if not is_whole(value) or value < 0:
             raise ValueError(f"{name} must be a non-negative int; got {shown(value)}.")
-
-
-def int_or_none(**named: Any) -> None:
-    """Check that each value is None or a positive int."""
-    for name, value in named.items():
-        if value is not None and (not is_whole(value) or value < 1):
-            raise ValueError(f"{name} must be None or a positive int; got {shown(value)}.")
-        if value is not None:
-            positive_int(**{name: value})
-
-
-def int_or_auto(**named: Any) -> None:
-    """Check that each value is "auto" or a positive int."""
-    for name, value in named.items():
-        if not is_auto(value) and (not is_whole(value) or value < 1):
-            raise ValueError(f"{name} must be 'auto' or a positive int; got {shown(value)}.")
-        if not is_auto(value):
-            positive_int(**{name: value})
 
 
 def number_or_auto(**named: Any) -> None:
@@ -256,3 +224,67 @@ def level_of_the_user() -> int:
 
 
 _LIBRARIES = ("skdp.", "sklearn.", "joblib.", "contextlib")
+
+
+def warn_of_bounds(y_bounds: Any) -> None:
+    """Warn, whatever the targets are, where nobody said in which range they lie."""
+    if y_bounds is None:
+        warnings.warn(
+            "y_bounds is None: targets outside of (-1, 1) are clipped; pass y_bounds=(low, high), "
+            "public and in units of the target.",
+            UserWarning,
+            stacklevel=level_of_the_user(),
+        )
+
+
+@dataclass(frozen=True)
+class TargetRange:
+    """Public bounds of a target. Within, targets are in units of half the range, in [-1, 1].
+
+    Parameters
+    ----------
+    low, high : float
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, y_bounds: Any) -> Self:
+        """Range of a parameter ``y_bounds``, checked; None stands for (-1, 1)."""
+        if y_bounds is None:
+            return cls(-1.0, 1.0)
+        check_y_bounds(y_bounds)
+        low, high = map(float, y_bounds)
+        return cls(low, high)
+
+    @property
+    def middle(self) -> float:
+        """Target that is 0 in units of the range."""
+        return self.low / 2 + self.high / 2
+
+    @property
+    def half(self) -> float:
+        """Length of a unit."""
+        return self.high / 2 - self.low / 2
+
+    def scaled(self, y: Any) -> np.ndarray:
+        """Targets clipped to their bounds, in units of half the range around its middle."""
+        scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half
+        return np.clip(scaled, -1.0, 1.0)  # rounding may have left the interval
+
+    def original(self, values: Any) -> np.ndarray:
+        """Turn values for targets in [-1, 1] into predictions within the bounds."""
+        return np.clip(self.middle + self.half * np.clip(values, -1.0, 1.0), self.low, self.high)
+
+    def relative(self, **named: Any) -> float:
+        """Turn one length in units of the target, a parameter, into one of half the range."""
+        positive(**named)
+        ((name, value),) = named.items()
+        relative = float(value) / self.half
+        if not 1e-6 <= relative <= 1e6:
+            raise ValueError(
+                f"{name} must be between 1e-6 and 1e6 times half the range of y_bounds; "
+                f"got {shown(value)}."
+            )
+        return relative

@@ -29,6 +29,7 @@ from sklearn.utils.validation import has_fit_parameter
 from support.cases import COMPOSED
 from support.configurations import EVERYTHING, problem
 from support.fits import Draw, configuration
+from support.networks import nested
 from threadpoolctl import threadpool_limits
 
 from skdp.distributed import DistributedDPClassifier
@@ -36,7 +37,7 @@ from skdp.inspection import privacy_report
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.metrics import dp_evaluate
-from skdp.metrics._plan import SCORINGS
+from skdp.metrics._dp_evaluate import SCORINGS
 from skdp.preprocessing import dp_histogram, dp_mean, dp_quantile
 from skdp.privacy import BudgetLedger, Guarantee
 
@@ -146,7 +147,8 @@ def configurations():
                 X[rng.random(X.shape) < 0.5] = 0.0
                 X = sparse.csr_array(X)
             name = f"{kind.__name__}({', '.join(f'{k}={v!r}' for k, v in params.items())})"
-            estimator = kind(**params)
+            made = nested if kind is DistributedDPClassifier else dict
+            estimator = kind(**made(**params))
             if "y_bounds" in estimator.get_params():
                 estimator.set_params(y_bounds=params.get("y_bounds", (-1.0, 1.0)))
             yield f"{name} #{number}", estimator, X, y

@@ -28,9 +28,9 @@ from support.memory import parts_as_long_as
 
 import skdp
 from skdp.audit._data import DataSet
+from skdp.audit._density import Passthrough, Replayer
+from skdp.audit._neighbouring_runs import NeighbourRun, differences
 from skdp.audit._runs import Program
-from skdp.audit._steering import Honest, Player
-from skdp.audit._worlds import World, differences
 from skdp.distributed import DistributedDPClassifier
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
@@ -56,7 +56,9 @@ def public_estimators():
             module = importlib.import_module(info.name)
             for name in getattr(module, "__all__", ()):
                 kind = getattr(module, name)
-                if inspect.isclass(kind) and issubclass(kind, BaseEstimator):
+                if not inspect.isclass(kind) or inspect.isabstract(kind):
+                    continue
+                if issubclass(kind, BaseEstimator):
                     yield kind
 
 
@@ -191,40 +193,33 @@ def test_a_pickle_predicts_the_same(name):
 
 # The charge
 
-# What uses rows. Before the charge they are validated, labels become numbers, and that is all.
-USING = {
-    "rows": ("_blocks", "_certificates", "_curvatures", "_exact_sums", "_feature", "_hits")
-    + ("_newton_steps", "_normalised_rows", "_row_", "_user_norms", "_whitening"),
-    "learner": ("_losses", "_descent", "_curvature_step", "_objective", "_output", "_moments")
-    + ("_row_norm", "_score_scale", "_sequence", "_coefficient_noise", "_counts", "_newton"),
-    "linear_model": ("_rules", "_comparator"),
-    "kernel": (
-        "_descent",
-        "_exact",
-        "_objective",
-        "_output",
-        "_pure",
-        "_queries",
-        "_ridge_problem",
-    )
-    + ("_statistics", "_online._exact_kernel", "_online._fed_back", "_online._final")
-    + ("_online._matrix", "_online._prefix_factors", "_online._query", "_online._recursion")
-    + ("_online._tree", "_online._users"),
-    "distributed": ("_gossip", "_whitened_gossip", "_solver"),
-    "preprocessing": ("_quantiles", "_categories", "_most_frequent", "_column_sums")
-    + ("_target_bounds", "_bounded_sums"),
-    "metrics": ("_precision_sum",),
-}
-USERS = ("skdp.mechanisms", "skdp.engines", "skdp.local") + tuple(
-    f"skdp.{package}.{module}" for package, modules in USING.items() for module in modules
+# What uses rows: packages, modules and what is defined in some. Before the charge rows are
+# validated, labels become numbers, and that is all.
+USERS = (
+    *("mechanisms.", "engines.", "local."),
+    *("rows._blocks.", "rows._sums.", "rows._whitening.", "rows._users.UserCap."),
+    *("learner._descent.", "learner._losses.", "learner._newton.", "learner._objective."),
+    *("learner._output.", "learner._sequence.", "learner._stages."),
+    *("linear_model._comparator.", "linear_model._rules."),
+    *("kernel._descent.", "kernel._pure.", "kernel._queries.", "kernel._ridge_problem."),
+    *("kernel._online._base.step_blocks", "kernel._online._fed_back.", "kernel._online._final."),
+    *("kernel._online._matrix.", "kernel._online._query.", "kernel._online._recursion."),
+    *("distributed._gossip.", "distributed._whitened_gossip."),
+    *("preprocessing._column_statistics.BoundedSums.", "preprocessing._target_bounds."),
+    *(f"preprocessing._column_statistics.{kind}Release." for kind in ("Counts", "Mean")),
+    "preprocessing._one_hot_encoder.CategoryRelease.",
+    "preprocessing._quantiles.QuantileRelease.",
+    "preprocessing._simple_imputer.MostFrequentRelease.",
+    "metrics._releases.PrecisionSum.",
 )
+USERS = tuple(f"skdp.{name}" for name in USERS)
 LAWS = {"normal", "laplace", "k_norm", "k_norms"}
 # They are handed the rows and ask for the charge themselves: what they call is watched, and that
 # they read no row before is asked in tests/kernel/test_stream_releases.py.
-CHARGING = {
-    f"skdp.kernel._online._{release}"
-    for release in ("final", "fed_back", "tree", "matrix", "query")
-}
+CHARGING = tuple(
+    f"skdp.kernel._online._{release}.advance"
+    for release in (*("base.TranscriptRelease", "final.FinalRelease", "query.QueryRelease"),)
+)
 
 
 @contextmanager
@@ -235,15 +230,15 @@ def watched(n_samples):
     def look(frame, event, argument):
         if event != "call":
             return
-        module, function = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if module.startswith("skdp._random.") and function in LAWS:
-            used.append(f"{module}.{function}")
-        elif module.startswith(USERS) and not (module in CHARGING and function == "advance"):
+        function = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_qualname}"
+        if function.startswith("skdp._random.") and frame.f_code.co_name in LAWS:
+            used.append(function)
+        elif function.startswith(USERS) and function not in CHARGING:
             given = frame.f_code.co_varnames[: frame.f_code.co_argcount]
             shapes = [getattr(frame.f_locals.get(name), "shape", ()) for name in given]
             shapes = [shape for shape in shapes if isinstance(shape, tuple)]  # not of a type
             if any(shape and shape[0] == n_samples for shape in shapes):
-                used.append(f"{module}.{function}")
+                used.append(function)
 
     before = sys.getprofile()
     sys.setprofile(look)
@@ -516,7 +511,9 @@ def world(name, X, y, listener, **changes):
     estimator = model(name, **changes)
     n_calls = 1 + hasattr(estimator, "partial_fit")
     program = Program(estimator, n_calls, [0, 1] if is_classifier(estimator) else None)
-    return World(None, program.run(DataSet.of(X, y), [problem(name, 20, seed=2)[0]], listener, 0))
+    return NeighbourRun(
+        None, program.run(DataSet.of(X, y), [problem(name, 20, seed=2)[0]], listener, 0)
+    )
 
 
 def asked(world):
@@ -528,13 +525,13 @@ def asked(world):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_whatever_comes_out_follows_from_recorded_releases(name, adjacency):
     options = {"adjacency": adjacency} if hasattr(EVERYTHING[name], "adjacency") else {}
-    honest = Honest()
+    honest = Passthrough()
     first = world(name, *problem(name), honest, **options)
     assert asked(first) and "guarantee_" in first.run.outcome
     # All rows are others, and their number where that is private: what was released decides.
     counted = adjacency == "replace-one" or "n_samples_seen_" in first.run.outcome
     X, y = problem(name, 60 if counted else 53, seed=1)
-    other = world(name, X, y[::-1], Player(honest.values), **options)
+    other = world(name, X, y[::-1], Replayer(honest.values), **options)
     assert differences(first, other, same_noise=True) == []
     pairs = zip(asked(first), asked(other), strict=True)
     assert not all(np.array_equal(here, there) for here, there in pairs)

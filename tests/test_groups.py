@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.utils.validation import has_fit_parameter
 from support.configurations import EVERYTHING, fitted, model, outcome, problem
-from support.insides import Honest, Player, listening
+from support.insides import Passthrough, Replayer, listening
 
 from skdp.kernel import ReleasedKernelRegressor
 from skdp.privacy import BudgetLedger
@@ -88,7 +88,7 @@ def test_whatever_comes_out_follows_from_releases_and_not_from_how_many_rows_the
     name, adjacency
 ):
     asked, out = [], []
-    honest = Honest()
+    honest = Passthrough()
 
     def hear(listener, seen):
         def heard(record):
@@ -101,7 +101,7 @@ def test_whatever_comes_out_follows_from_releases_and_not_from_how_many_rows_the
     rows = problem(name, 20, seed=2)[0]
     for seed, listener in enumerate(listeners):
         if seed:
-            player = Player(honest.values)
+            player = Replayer(honest.values)
         seen: list = []
         X, y, groups = owned(name, counts(seed), seed)
         if seed:

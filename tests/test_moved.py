@@ -10,6 +10,7 @@ import skdp
 from skdp.learner import LogisticLoss
 
 GONE = ("estimators", "features", "losses", "releases", "solvers.newton", "solvers.rows")
+GONE += ("theory.kernel_ridge", "theory.online", "theory.ogd", "theory.distributed_printed")
 
 
 @pytest.mark.parametrize("package", GONE)
@@ -32,14 +33,14 @@ def test_an_old_package_is_an_attribute_as_it_was(package):
 
 def test_objects_that_were_stored_under_an_old_name_are_loaded():
     stored = pickle.dumps(LogisticLoss(0.5), protocol=0).replace(
-        b"skdp.learner._losses._margin", b"skdp.losses"
+        b"skdp.learner._losses", b"skdp.losses"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         assert pickle.loads(stored) == LogisticLoss(0.5)
 
 
-@pytest.mark.parametrize("name", ["no_such_package", "solvers.no_such_module"])
+@pytest.mark.parametrize("name", ["no_such_package", "solvers.no_such_module", "theory.none"])
 def test_what_never_was_is_not_found(name):
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(f"skdp.{name}")

@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import pkgutil
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
@@ -12,9 +11,8 @@ import pandas as pd
 import pytest
 from support.configurations import CONFIGURATIONS, model, outcome, problem
 
-from skdp import mechanisms, privacy, theory
+from skdp import kernel, local, mechanisms, privacy
 from skdp.privacy import BudgetLedger
-from skdp.topology import MixingSchedule
 
 EVERY = pytest.mark.parametrize("name", CONFIGURATIONS)
 EXPLICIT = dict(
@@ -34,21 +32,20 @@ EXPLICIT = dict(
     mi_budget=0.25,
     width=0.125,
     step=0.25,
-    edge_probability=0.5,
 )
 
 
 def explicit(name):
     """A configuration with a number for every real parameter, exact in half precision."""
-    changes = {k: v for k, v in EXPLICIT.items() if k in CONFIGURATIONS[name].get_params()}
+    known = CONFIGURATIONS[name].get_params()
+    paper = {f"paper__{k}": v for k, v in EXPLICIT.items()}
+    changes = {k: v for k, v in (EXPLICIT | paper).items() if k in known}
     if "Search" in name:  # a search over few rows asks for more
         changes |= {"epsilon": 200.0} if "epsilon" in changes else {}
     if CONFIGURATIONS[name].get_params().get("delta", 0.0) == 0.0:
         changes.pop("delta", None)
     if "mechanism=sufficient" in name:
         changes.pop("residual_cap", None)
-    if isinstance(CONFIGURATIONS[name].get_params().get("topology"), MixingSchedule):
-        changes.pop("edge_probability")  # matrices say which links are up
     if "y_bounds" in CONFIGURATIONS[name].get_params():
         changes["y_bounds"] = (-1.0, 0.5)
     return changes
@@ -70,7 +67,7 @@ def test_every_type_of_number_gives_the_same_model(name, kind):
     assert here.guarantee_ == there.guarantee_
     assert type(there.guarantee_.epsilon_at(1e-9)) is float
     for parameter, given in typed.items():
-        assert getattr(there, parameter) is given  # fit never writes to a parameter
+        assert there.get_params()[parameter] is given  # fit never writes to a parameter
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint16, np.int64], ids=lambda k: k.__name__)
@@ -86,7 +83,7 @@ def test_every_type_of_integer_gives_the_same_model(name, kind):
     np.testing.assert_array_equal(outcome(here, X), outcome(there, X))
 
 
-TRUTHS = ("fit_intercept", "orthogonal", "keep_iterates")
+TRUTHS = ("fit_intercept", "orthogonal", "keep_iterates", "paper__keep_iterates")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +94,9 @@ def test_a_word_is_no_truth_value(name, truth):
     X, y = problem(name)
     ledger = BudgetLedger(epsilon=1e6, delta=0.5)
     for bad in ("False", 0, None):
-        with pytest.raises(ValueError, match=f"{truth} must be True or False"):
+        with pytest.raises(
+            ValueError, match=f"{truth.removeprefix('paper__')} must be True or False"
+        ):
             model(name, ledger=ledger, **{truth: bad}).fit(X, y)
     assert not ledger.history()
     model(name, **{truth: np.False_}).fit(X, y)
@@ -145,7 +144,6 @@ BAD = [
     ("batch_size", 10**400),
     ("n_passes", 0),
     ("n_nodes", 10**12),
-    ("topology_seed", -1),
     ("y_bounds", (0.0, 1e-300)),
     ("y_bounds", (0.0, float("inf"))),
     ("y_bounds", ("0", "1")),
@@ -156,7 +154,13 @@ BAD = [
 @pytest.mark.filterwarnings("ignore:No stage reached")
 @pytest.mark.parametrize(
     ("name", "parameter", "value"),
-    [(n, p, v) for n, kind in CONFIGURATIONS.items() for p, v in BAD if p in kind.get_params()],
+    [
+        (name, parameter, value)
+        for name, kind in CONFIGURATIONS.items()
+        for word, value in BAD
+        for parameter in (word, f"paper__{word}")
+        if parameter in kind.get_params()
+    ],
     ids=lambda part: str(part)[:60],
 )
 def test_what_public_numbers_decide_is_decided_before_the_charge(name, parameter, value):
@@ -175,32 +179,33 @@ def test_what_public_numbers_decide_is_decided_before_the_charge(name, parameter
         assert np.isfinite(outcome(estimator, X)).all()
 
 
-# Rules and bounds of learners that take numbers.
-RULES = (
-    *("learner._counts", "learner._descent_rules", "learner._objective_noise", "learner._units"),
-    *("linear_model._rules", "kernel._rules", "kernel._pure", "kernel._ridge_problem"),
-    *("kernel._ridge_risk", "kernel._online._sensitivity", "kernel._online._fed_back"),
-    *("local._gradient_messages", "local._value_messages", "preprocessing._quantiles"),
-)
-MODULES = (
-    mechanisms,
-    *(importlib.import_module(f"skdp.{rules}") for rules in RULES),
+# What users import and what takes numbers elsewhere: rules and bounds of learners.
+PUBLIC = (
+    *(mechanisms, kernel, local),
     *(
-        importlib.import_module(f"skdp.theory.{m.name}")
-        for m in pkgutil.iter_modules(theory.__path__)
-        if not m.name.startswith("_")
+        importlib.import_module(f"skdp.{at}.papers")
+        for at in ("distributed", "kernel", "linear_model")
     ),
 )
-OF_ROWS = {
-    *("row_norms", "after_count", "counted", "drawn_together", "starting_scores"),
-    *("spectral_noise", "check_planned_rows", "norm_bound", "power_sums"),
-}
+RULES = (
+    *("learner._stages", "learner._descent", "learner._objective", "learner._sequence"),
+    *("linear_model._rules", "kernel._descent", "kernel._pure", "kernel._ridge_problem"),
+    *("kernel._online._sensitivity", "kernel._online._fed_back", "local._messages"),
+    "preprocessing._quantiles",
+)
+OF_ROWS = {"row_norms", "run_features"}
 FUNCTIONS = {
     f"{function.__module__}.{name}": function
-    for module in MODULES
+    for module in PUBLIC
     for name in module.__all__
     if inspect.isfunction(function := getattr(module, name)) and name not in OF_ROWS
 } | {name: getattr(privacy, name) for name in privacy.__all__ if name.startswith("gaussian_")}
+FUNCTIONS |= {
+    f"{rules}.{name}": function
+    for rules in RULES
+    for name, function in vars(importlib.import_module(f"skdp.{rules}")).items()
+    if hasattr(function, "takes_plain_numbers") and function.__module__ == f"skdp.{rules}"
+}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -233,7 +238,9 @@ ONCE = [name for name in CONFIGURATIONS if "Search-" not in name]
 def test_odd_parameters_are_refused_as_values_before_the_charge(name, value):
     X, y = problem(name)
     ledger = BudgetLedger(epsilon=1e6, delta=0.5)
-    for parameter in CONFIGURATIONS[name].get_params(deep=False):
+    parameters = CONFIGURATIONS[name].get_params()
+    inner = [parameter for parameter in parameters if parameter.startswith("paper__")]
+    for parameter in [*CONFIGURATIONS[name].get_params(deep=False), *inner]:
         if parameter in ("engine", "ledger", "random_state", "topology"):
             continue
         if ledger.history():
@@ -249,4 +256,4 @@ def test_odd_parameters_are_refused_as_values_before_the_charge(name, value):
         else:
             continue
         assert not estimator.ledger.history()
-        assert estimator.get_params(deep=False)[parameter] is value
+        assert estimator.get_params()[parameter] is value

@@ -1,6 +1,7 @@
 """The names of `skdp` itself: all estimators and modules, none loaded before it is used."""
 
 import importlib
+import inspect
 import pkgutil
 import subprocess
 import sys
@@ -23,7 +24,9 @@ def public_estimators():
         module = importlib.import_module(f"skdp.{package}")
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            if isinstance(value, type) and issubclass(value, BaseEstimator):
+            if not isinstance(value, type) or inspect.isabstract(value):
+                continue
+            if issubclass(value, BaseEstimator):
                 yield package, name
 
 

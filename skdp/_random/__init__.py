@@ -17,7 +17,6 @@ Only numpy and the standard library are needed: a device that takes part may hav
 scipy is used where it is installed, for speed.
 """
 
-from skdp._random._source import NoiseSource, noise_source
-from skdp._random._words import check_random_state, seed_sequence
+from skdp._random._source import NoiseSource, check_random_state, noise_source, seed_sequence
 
 __all__ = ["NoiseSource", "check_random_state", "noise_source", "seed_sequence"]

@@ -1,37 +1,14 @@
 """What floats cannot settle, in multiple precision: digits on demand, quantiles, roots."""
 
+import decimal
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from decimal import (
-    MAX_EMAX,
-    MIN_EMIN,
-    ROUND_HALF_EVEN,
-    Context,
-    Decimal,
-    DivisionByZero,
-    InvalidOperation,
-    Overflow,
-    getcontext,
-    localcontext,
-)
+from decimal import Context, Decimal, getcontext, localcontext
 from functools import cache
 from math import prod
 from statistics import NormalDist
 
 import numpy as np
-
-__all__ = [
-    "NearRadius",
-    "Radius",
-    "Uniform",
-    "laplace_magnitude",
-    "near_quantile",
-    "near_rounded",
-    "normal_magnitude",
-    "precision",
-    "rounded",
-    "upper_quantile",
-]
 
 
 class Uniform:
@@ -62,13 +39,13 @@ def precision(bits: int) -> AbstractContextManager[Context]:
     return localcontext(
         Context(
             prec=bits * 302 // 1000 + 3,
-            rounding=ROUND_HALF_EVEN,
-            Emin=MIN_EMIN,
-            Emax=MAX_EMAX,
+            rounding=decimal.ROUND_HALF_EVEN,
+            Emin=decimal.MIN_EMIN,
+            Emax=decimal.MAX_EMAX,
             capitals=1,
             clamp=0,
             flags=[],
-            traps=[InvalidOperation, DivisionByZero, Overflow],
+            traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
         )
     )
 
@@ -131,7 +108,9 @@ class Radius:
             length *= 2
 
 
-class NearRadius:
+def near_radius(
+    digits: np.ndarray, later: np.ndarray, size: int, scale: float
+) -> tuple[Decimal, float]:
     """``scale * sqrt(2 G)`` from the first 127 digits of each uniform number, with an error bound.
 
     A long vector has very many of them, of which so many digits are nearly always enough.
@@ -144,28 +123,27 @@ class NearRadius:
     size : int
 
     scale : float
+
+    Returns
+    -------
+    radius : Decimal
+
+    relative_error : float
     """
-
-    def __init__(self, digits: np.ndarray, later: np.ndarray, size: int, scale: float) -> None:
-        n_exponentials = (size + 1) // 2
-        # A float holds the digits after the 43rd to 2**-33 of a unit of the 63rd.
-        missing = 2.0**-32 / digits.astype(np.float64)
-        with precision(192):
-            gamma = -_near_product(digits[:n_exponentials], later[:n_exponentials])
-            error = float(missing[:n_exponentials].sum()) + n_exponentials * 2.0**-90
-            if size % 2 == 0:
-                whole = (int(digits[-1]) << 64) | int(later[-1])
-                quantile, slack = near_quantile(whole, 127)
-                gamma += quantile**2 / 2
-                error += (float(quantile) + slack) * slack
-            self.value = Decimal(scale) * (2 * gamma).sqrt()
-            # A root errs by half as much as its square, up to the square of that.
-            relative = 1.01 * error / float(gamma)
-        self.relative_error = relative if relative < 1e-3 else 1.0
-
-    def rounded(self, uniform: Uniform) -> int | None:
-        """Round the radius times a normal magnitude, as `near_rounded` does."""
-        return near_rounded(self.value, self.relative_error, uniform)
+    n_exponentials = (size + 1) // 2
+    # A float holds the digits after the 43rd to 2**-33 of a unit of the 63rd.
+    missing = 2.0**-32 / digits.astype(np.float64)
+    with precision(192):
+        gamma = -_near_product(digits[:n_exponentials], later[:n_exponentials])
+        error = float(missing[:n_exponentials].sum()) + n_exponentials * 2.0**-90
+        if size % 2 == 0:
+            whole = (int(digits[-1]) << 64) | int(later[-1])
+            quantile, slack = near_quantile(whole, 127)
+            gamma += quantile**2 / 2
+            error += (float(quantile) + slack) * slack
+        # A root errs by half as much as its square, up to the square of that.
+        relative = 1.01 * error / float(gamma)
+        return Decimal(scale) * (2 * gamma).sqrt(), relative if relative < 1e-3 else 1.0
 
 
 def near_rounded(factor: Decimal, relative_error: float, uniform: Uniform) -> int | None:
@@ -324,3 +302,61 @@ def _pi(digits: int) -> Decimal:
             quarter -= power * (a - mean) ** 2
             a, b, power = mean, (a * b).sqrt(), 2 * power
         return (a + b) ** 2 / (4 * quarter)
+
+
+def disc_words(
+    n_points: int,
+    draw: Callable[[int], np.ndarray],
+    uniform: Callable[[int], Uniform],
+) -> tuple[np.ndarray, dict[int, Uniform]]:
+    """Draw points of the square ``(-1, 1)^2`` until so many are in the disc.
+
+    Whether a point is in it is told by the first 63 digits of its numbers but for one in a
+    trillion, whose numbers keep the digits that told.
+
+    Parameters
+    ----------
+    n_points : int
+
+    draw : callable
+        ``draw(n)`` returns ``n`` uniform unsigned 64-bit integers.
+
+    uniform : callable
+        ``uniform(digits)`` is a number of which 63 digits are known.
+
+    Returns
+    -------
+    words : ndarray of shape (2 * n_points,), dtype int64
+        A sign and 63 digits each: the first coordinates of all points, then the second ones.
+
+    known : dict
+        By their first digits, numbers of which more are known.
+    """
+    kept: list[np.ndarray] = []
+    known: dict[int, Uniform] = {}
+    missing = n_points
+    while missing > 0:
+        words = draw(2 * (missing + missing // 2 + 8)).view(np.int64).reshape(-1, 2)
+        squares = (((words + 0.5) * 2.0**-63) ** 2).sum(axis=1)
+        inside = squares < 1.0
+        for place in np.flatnonzero(np.abs(squares - 1.0) < 2.0**-40).tolist():
+            digits = [word if word >= 0 else ~word for word in words[place].tolist()]
+            pair = [uniform(first) for first in digits]
+            inside[place] = is_inside(*pair)
+            if inside[place]:
+                known |= dict(zip(digits, pair, strict=True))
+        kept.append(words[inside][:missing])
+        missing -= len(kept[-1])
+    return np.concatenate(kept).T.ravel(), known
+
+
+def is_inside(x: Uniform, y: Uniform) -> bool:
+    """Whether a point of the square is in the unit disc, by as many digits as that takes."""
+    length = 128
+    while True:
+        with precision(2 * length + 64):
+            beyond = x.to(length) ** 2 + y.to(length) ** 2 - 1
+            # Numbers are known to half a unit in the last place, and at most 1.
+            if abs(beyond) > Decimal(3) / (1 << length):
+                return beyond < 0
+        length *= 2

@@ -1,5 +1,6 @@
 """Integer noise: in floating point where that is certain, and exactly where it is not."""
 
+import os
 from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
@@ -8,20 +9,84 @@ from typing import Any
 
 import numpy as np
 
-from skdp._random._discs import disc_words
-from skdp._random._exact import (
-    NearRadius,
-    Radius,
-    Uniform,
-    laplace_magnitude,
-    near_rounded,
-    normal_magnitude,
-    rounded,
-    upper_quantile,
-)
-from skdp._random._words import SeededWords, seed_sequence, system_words
+from skdp._random import _exact
+from skdp._random._exact import Radius, Uniform
 
-__all__ = ["NoiseSource", "noise_source"]
+_LONG_STREAM = 512  # words from which a cipher is worth its start
+
+
+def system_words(n: int) -> np.ndarray:
+    """Words of the operating system."""
+    # No state is kept: a forked worker could otherwise repeat its parent's noise.
+    stream = key_stream() if n >= _LONG_STREAM else None
+    data = os.urandom(8 * n) if stream is None else stream(8 * n)
+    return np.frombuffer(data, dtype=np.uint64)
+
+
+@cache
+def key_stream() -> Callable[[int], bytes] | None:
+    """AES-256 in counter mode under a new key of the system each time: ten times its speed."""
+    try:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    except ImportError:
+        return None
+
+    def stream(n_bytes: int) -> bytes:
+        cipher = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16)))
+        return cipher.encryptor().update(bytes(n_bytes))
+
+    return stream
+
+
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """Turn an int, RandomState or Generator into a seed without numpy's global state.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or Generator
+        An instance is advanced, so that two calls differ.
+
+    Returns
+    -------
+    SeedSequence
+    """
+    if isinstance(random_state, np.random.Generator):
+        return np.random.SeedSequence(random_state.integers(2**63, size=4).tolist())
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.SeedSequence(random_state.randint(2**31 - 1, size=8).tolist())
+    if random_state is None:
+        raise ValueError("random_state must not be None where a seed is asked for; got None.")
+    check_random_state(random_state)
+    return np.random.SeedSequence(int(random_state))
+
+
+def check_random_state(random_state: Any) -> None:
+    """Check what `noise_source` takes from users, without advancing a generator.
+
+    Parameters
+    ----------
+    random_state : None, int, RandomState or Generator
+    """
+    kinds = np.random.Generator | np.random.RandomState | None
+    if isinstance(random_state, kinds):
+        return
+    is_int = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if not is_int or random_state < 0:
+        raise ValueError(
+            "random_state must be None, a non-negative int, a RandomState or a Generator; "
+            f"got {random_state!r:.80}."
+        )
+
+
+class SeededWords:
+    """Words of a generator; unlike a closure it can be pickled, and goes on where it was."""
+
+    def __init__(self, bits: np.random.PCG64) -> None:
+        self._bits = bits
+
+    def __call__(self, n: int) -> np.ndarray:
+        return np.atleast_1d(self._bits.random_raw(n))
+
 
 # The float path errs by less than this in units of the scale. It is used only while at least
 # 45 significant bits of the uniform u are known, hence for u > 2**-18 and quantiles below 13:
@@ -76,11 +141,11 @@ class NoiseSource:
         -------
         ndarray of shape (size,), dtype int64
         """
-        return self._independent(size, scale, _minus_normal, normal_magnitude)
+        return self._independent(size, scale, _minus_normal, _exact.normal_magnitude)
 
     def laplace(self, size: int, scale: float) -> np.ndarray:
         """Draw ``rint(scale * Y)`` with ``Y`` of density ``exp(-|y|) / 2``; as for `normal`."""
-        return self._independent(size, scale, _minus_laplace, laplace_magnitude)
+        return self._independent(size, scale, _minus_laplace, _exact.laplace_magnitude)
 
     def uniforms(self, n: int) -> list[Uniform]:
         """Draw ``n`` uniform numbers in (0, 1), of which 63 binary digits are known at first.
@@ -119,17 +184,7 @@ class NoiseSource:
     def k_norm(self, size: int, scale: float) -> np.ndarray:
         """Draw ``rint(scale * Y)``, ``Y`` a vector of density proportional to ``exp(-||y||_2)``.
 
-        Parameters
-        ----------
-        size : int
-            Dimension.
-
-        scale : float
-            Scale of the norm in lattice steps.
-
-        Returns
-        -------
-        ndarray of shape (size,), dtype int64
+        As for `k_norms`, of which it is one.
         """
         return self.k_norms(1, size, scale)[0]
 
@@ -177,7 +232,7 @@ class NoiseSource:
         """Write one vector a row, its radius from ``shared`` and its direction from ``words``."""
         size = out.shape[1]
         exact: dict[int, Radius] = {}
-        near: dict[int, NearRadius | None] = {}
+        near: dict[int, tuple[Decimal, float] | None] = {}
         drawn: dict[int, np.ndarray] = {}  # further words of a row's radius
 
         def radius(row: int) -> Radius:  # rarely needed, and slow to make
@@ -190,23 +245,25 @@ class NoiseSource:
                 )
             return exact[row]
 
-        def near_radius(row: int) -> NearRadius | None:  # a shorter way for a long vector
+        def nearly(row: int) -> tuple[Decimal, float] | None:  # a shorter way for a long vector
             if row not in near:
                 near[row], digits = None, shared[row] >> np.uint64(1)
                 # A radius has further digits once: who has drawn them keeps to them.
                 if size > _LONG and row not in exact and digits.min() > _LEAST_DIGITS:
                     drawn[row] = self._more_words(_MORE_WORDS * len(digits))
-                    found = NearRadius(digits, drawn[row][::_MORE_WORDS], size, scale)
-                    near[row] = found if found.relative_error < 2.0**-53 else None
+                    found = _exact.near_radius(digits, drawn[row][::_MORE_WORDS], size, scale)
+                    near[row] = found if found[1] < 2.0**-53 else None
             return near[row]
 
         def settle(row: int, uniform: Uniform) -> int:
-            closer = near_radius(row) if uniform.digits > _LEAST_DIGITS else None
-            magnitude = closer.rounded(uniform) if closer else None
+            closer = nearly(row) if uniform.digits > _LEAST_DIGITS else None
+            magnitude = _exact.near_rounded(*closer, uniform) if closer else None
             if magnitude is not None:
                 return magnitude
-            return rounded(
-                lambda length: radius(row).at(length) * upper_quantile(uniform.to(length) / 2),
+            return _exact.rounded(
+                lambda length: (
+                    radius(row).at(length) * _exact.upper_quantile(uniform.to(length) / 2)
+                ),
                 [uniform, radius(row)],
             )
 
@@ -218,8 +275,8 @@ class NoiseSource:
         for row in () if certain.all() else np.flatnonzero(~certain).tolist():
             # Row by row, so that further digits come in the same order however n is cut.
             self._round(out, words, begin, row, radii, errors, _minus_normal, settle)
-            closer = near_radius(row)
-            radii[row] = float(closer.value) if closer else radius(row).to_float()
+            closer = nearly(row)
+            radii[row] = float(closer[0]) if closer else radius(row).to_float()
             errors[row] = _FLOAT_ERROR * radii[row]
             self._round(out, words, row, row + 1, radii, errors, _minus_normal, settle)
             begin = row + 1
@@ -248,13 +305,13 @@ class NoiseSource:
         _check_span(scale)
         order = 4 * n_pairs + 1  # of normal coordinates whose half square of a radius is G
         shared = self._words(order // 2 + 1)[None]
-        words, known = disc_words(n_pairs, self._words, self._uniform)
+        words, known = _exact.disc_words(n_pairs, self._words, self._uniform)
         uniforms = [self._uniform(int(word) >> 1) for word in shared[0]]
         exact = Radius(uniforms, self._more_words, order, 1.0)
 
         def settle(_: int, uniform: Uniform) -> int:
             u = known.get(uniform.digits, uniform)
-            return rounded(
+            return _exact.rounded(
                 lambda length: Decimal(scale) * exact.at(length) ** 2 / 2 * u.to(length),
                 [u, exact],
             )
@@ -282,10 +339,12 @@ class NoiseSource:
 
         def settle(_: int, uniform: Uniform) -> int:
             if law is _minus_normal and uniform.digits > _LEAST_DIGITS:
-                nearest = near_rounded(Decimal(scale), 0.0, uniform)
+                nearest = _exact.near_rounded(Decimal(scale), 0.0, uniform)
                 if nearest is not None:
                     return nearest
-            return rounded(lambda length: magnitude(uniform.to(length), Decimal(scale)), [uniform])
+            return _exact.rounded(
+                lambda length: magnitude(uniform.to(length), Decimal(scale)), [uniform]
+            )
 
         scales = np.array([scale], dtype=np.float64)
         errors = _FLOAT_ERROR * scales

@@ -1,11 +1,10 @@
 """Is the promise kept? Recording, replay on neighbours, and bounds from outside."""
 
 from skdp.audit._black_box import EpsilonEstimate, estimate_epsilon
-from skdp.audit._findings import Finding
+from skdp.audit._findings import Finding, ReleaseTally, ReplayReport
 from skdp.audit._one_run import estimate_epsilon_one_run
 from skdp.audit._replay import replay
-from skdp.audit._report import ReleaseTally, ReplayReport
-from skdp.audit._transcript import Transcript, recording
+from skdp.audit._runs import Transcript, recording
 
 __all__ = [
     "EpsilonEstimate",

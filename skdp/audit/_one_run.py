@@ -1,6 +1,7 @@
 """A lower bound on epsilon from a single fit, with canaries."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,20 +9,18 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 from skdp._validation import fraction, positive_int, probability, shown
-from skdp.audit._black_box import EpsilonEstimate, cannot_tell
-from skdp.audit._confidence import (
+from skdp.audit._black_box import (
+    EpsilonEstimate,
     Profile,
+    check_kinds,
+    generators,
     guessing_epsilon,
     guessing_mu,
     guessing_p_value,
     profile_points,
     refuted_by_guesses,
 )
-from skdp.audit._outcomes import generators
 from skdp.privacy import Guarantee
-
-__all__ = ["estimate_epsilon_one_run"]
-
 
 _SHARES = (1, 2, 4, 10)  # one in so many canaries is guessed
 
@@ -76,15 +75,8 @@ def estimate_epsilon_one_run(
         Guesses, half of them at either end of the scores. None tries all canaries, one half, a
         quarter and a tenth, and pays for that in confidence.
 
-    delta : float, default=0.0
-        Delta at which epsilon is bounded.
-
-    confidence : float, default=0.95
-        Least probability with which all bounds hold, and no guarantee that is kept is called
-        violated.
-
-    guarantee : Guarantee, default=None
-        Claim to be tested, with its whole profile.
+    delta, confidence, guarantee : float, float and Guarantee, default=0.0, 0.95 and None
+        As for `estimate_epsilon`.
 
     random_state : None, int, RandomState or Generator, default=None
         Seed of the coins. None draws them from the operating system; anything else is for tests.
@@ -147,9 +139,26 @@ def estimate_epsilon_one_run(
         telling = telling - _scores(score, model, *others)
     order = ties.permutation(m)
     order = order[np.argsort(np.nan_to_num(telling)[order], kind="stable")]
-    known = [] if np.isnan(telling).all() else sizes
-    guesses = [(size, _n_right(order, seen, size)) for size in known]
-    return _estimate(guesses, m, level, delta, confidence, guarantee, profile)
+    nothing = EpsilonEstimate(0.0, 0.0, confidence, 1, delta, "nothing", None, guarantee)
+    if np.isnan(telling).all():
+        return replace(nothing, event="nothing, as every score is NaN")
+    guesses = [(size, _n_right(order, seen, size)) for size in sizes]
+    # Flipping one coin changes one record, so the run is as private toward each coin as the claim
+    # says of neighbours: by removing a record, or, with others, by replacing one. All that is said
+    # of one number of guesses is refuted by so many right ones or more, events within one another,
+    # and needs no correction for there being a bound on epsilon, one on mu and a verdict.
+    epsilons = [guessing_epsilon(m, r, v, delta=delta, level=level) for r, v in guesses]
+    size, n_right = guesses[int(np.argmax(epsilons))]
+    violated = None
+    if profile is not None:
+        violated = any(refuted_by_guesses(profile, m, r, v, level) for r, v in guesses)
+    return replace(
+        nothing,
+        epsilon=max(epsilons),
+        mu=max(guessing_mu(m, r, v, level=level) for r, v in guesses),
+        event=f"{n_right} of {size} right guesses about {m} canaries",
+        violated=violated,
+    )
 
 
 def _check_kinds(estimator: Any, score: Any, guarantee: Any, replaced: bool) -> None:
@@ -157,14 +166,9 @@ def _check_kinds(estimator: Any, score: Any, guarantee: Any, replaced: bool) -> 
         kind = "the class " if isinstance(estimator, type) else "an object of type "
         name = (estimator if isinstance(estimator, type) else type(estimator)).__name__
         raise ValueError(f"estimator must be an instance with a method fit; got {kind}{name}.")
-    if score is not None and not callable(score):
-        raise ValueError(f"score must be None or callable; got {shown(score)}.")
-    if guarantee is None:
-        return
-    if not isinstance(guarantee, Guarantee):
-        raise ValueError(f"guarantee must be None or a guarantee; got {shown(guarantee)}.")
+    check_kinds(guarantee, score=score)
     adjacency = "replace-one" if replaced else "add-remove"
-    if guarantee.adjacency != adjacency:
+    if guarantee is not None and guarantee.adjacency != adjacency:
         raise ValueError(
             f"guarantee must be for {adjacency!r} neighbours; got {guarantee.adjacency!r}. "
             "Canaries are there or not; with X_others or y_others one of two is."
@@ -270,38 +274,3 @@ def _n_right(order: np.ndarray, seen: np.ndarray, size: int) -> int:
     """Right guesses: the highest scores are of canaries that were seen, the lowest of others."""
     low, high = size // 2, size - size // 2
     return int((~seen[order[:low]]).sum() + seen[order[len(order) - high :]].sum())
-
-
-def _estimate(
-    guesses: list[tuple[int, int]],
-    m: int,
-    level: float,
-    delta: float,
-    confidence: float,
-    guarantee: Guarantee | None,
-    profile: Profile | None,
-) -> EpsilonEstimate:
-    """Bounds from right guesses.
-
-    Flipping one coin changes one record, so the run is as private toward each coin as the claim
-    says of neighbours: by removing a record, or, with others, by replacing one. All that is said
-    of one number of guesses is refuted by so many right ones or more, events within one another,
-    and needs no correction for there being a bound on epsilon, one on mu and a verdict.
-    """
-    if not guesses:
-        return cannot_tell("every score is NaN", 1, confidence, delta, guarantee)
-    epsilons = [guessing_epsilon(m, r, v, delta=delta, level=level) for r, v in guesses]
-    best = int(np.argmax(epsilons))
-    violated = None
-    if profile is not None:
-        violated = any(refuted_by_guesses(profile, m, r, v, level) for r, v in guesses)
-    return EpsilonEstimate(
-        epsilon=epsilons[best],
-        mu=max(guessing_mu(m, r, v, level=level) for r, v in guesses),
-        confidence=confidence,
-        n_runs=1,
-        delta=delta,
-        event=f"{guesses[best][1]} of {guesses[best][0]} right guesses about {m} canaries",
-        violated=violated,
-        guarantee=guarantee,
-    )

@@ -1,30 +1,96 @@
 """Replay on neighbours: is what is asked as near as was declared?"""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
-from skdp._random._words import check_random_state
+from skdp._random._source import check_random_state
 from skdp._validation import one_of, plain_arguments, positive_int, shown
+from skdp.audit._black_box import check_kinds
 from skdp.audit._claims import charge_findings
-from skdp.audit._data import DataSet, Record, check_neighbour
-from skdp.audit._findings import Finding
-from skdp.audit._neighbours import MALFORMED
-from skdp.audit._ranks import Ranks
-from skdp.audit._report import ReplayReport
-from skdp.audit._rounds import Round
+from skdp.audit._data import MALFORMED, DataSet, Record, check_neighbour
+from skdp.audit._density import Adversary, Passthrough, Replayer
+from skdp.audit._findings import Finding, ReplayReport
+from skdp.audit._neighbouring_runs import NeighbourRun, Ranks
 from skdp.audit._runs import Run, divides_budget
-from skdp.audit._session import N_CALLS, Session
-from skdp.audit._steering import Honest, Player, Steered
-from skdp.audit._worlds import World
+from skdp.audit._session import N_CALLS, PER_ROUND, Session
 from skdp.privacy import Guarantee
 
-__all__ = ["replay"]
+_LATEST = 24  # runs that another one is compared with
 
-_PER_ROUND = 24  # runs on neighbours
+
+class Round:
+    """Runs with the same releases, of which each two may be on neighbours.
+
+    Parameters
+    ----------
+    session : Session
+        It tells by ``agree(base, other)`` whether two runs differ in values only, and by
+        ``compare(one, other)`` of two that agree how near to the claim they are.
+
+    data : DataSet
+        In which a record is replaced, or to which one is added.
+
+    place : int or None
+        Of the record that is replaced; None if it is in another process.
+
+    base : NeighbourRun
+        On ``data``.
+
+    run : callable
+        ``run(data)`` with the same releases.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        data: DataSet,
+        place: int | None,
+        base: NeighbourRun,
+        run: Callable[[DataSet], Run],
+    ) -> None:
+        self.session, self.data, self.place, self._run = session, data, place, run
+        self.runs, self.n_runs = [base], 0
+        self.score, self.pair = -1.0, (0, 0)
+        if not session.in_places:
+            less = data if place is None else data.without(place)
+            self._meet(Record(None, None, "one record less"), less)
+
+    def put(self, record: Record) -> None:
+        """Run with a record in the place, or added, and compare with all its neighbours."""
+        self._meet(record, self.session.neighbour(self.data, self.place, record))
+
+    def climb(self, n: int) -> None:
+        """Change records of the pair that is nearest to the claim."""
+        for _ in range(n):
+            records = [self.runs[i].record for i in self.pair]
+            two = [r for r in records if r is not None and r.x is not None]
+            if not two:
+                return
+            if self.session.rng.random() < 0.5:
+                two.reverse()
+            self.put(self.session.hostile.near(two[0], two[1] if len(two) > 1 else None))
+
+    def _meet(self, record: Record, data: DataSet) -> None:
+        self.n_runs += 1
+        other = NeighbourRun(record, self._run(data))
+        if not self.session.agree(self.runs[0], other):
+            return
+        last = len(self.runs)
+        against = {0}
+        if self.session.in_places:  # each two are neighbours
+            against.update(self.pair, range(max(1, last - _LATEST), last))
+        self.runs.append(other)
+        scores = {i: self.session.compare(self.runs[i], other) for i in against}
+        best = max(scores, key=lambda i: scores[i])
+        if scores[best] > self.score:
+            self.score, self.pair = scores[best], (best, last)
+
+
 _HOSTILE = 14  # of these, before the ascent
 # What is around the record that changes, how far releases are pushed off, in root mean squares
 # of the noise, and whether rows come in several calls; "climb" goes on with the round that came
@@ -148,8 +214,7 @@ def replay(
     (1, True)
     """
     positive_int(n=n)
-    if guarantee is not None and not isinstance(guarantee, Guarantee):
-        raise ValueError(f"guarantee must be None or a guarantee; got {shown(guarantee)}.")
+    check_kinds(guarantee)
     if guarantee is not None and groups is not None and guarantee.unit != "user":
         raise ValueError(
             f"guarantee must have the unit 'user' where groups are given; got {shown(guarantee)}."
@@ -201,7 +266,7 @@ class _Search(Session):
         """Hostile records at several places, in several transcripts, and what is worse yet."""
         streams = hasattr(self.program.target, "partial_fit")
         best: Round | None = None
-        length = max(1, min(_PER_ROUND, n // self.ranks.size))
+        length = max(1, min(PER_ROUND, n // self.ranks.size))
         for i in range(-(-n // length)):
             if i and not self.ranks.all(not self.findings):  # one is enough
                 break
@@ -233,58 +298,47 @@ class _Search(Session):
         """Neighbours in one place, with one transcript: none yet."""
         queries = self.asked_about if self.queries is not None else self.some_queries(records[:6])
         seed = self.seed()
-        listener = Steered(self.hostile.rng, push) if push else Honest()
-        base = self.run(data, listener, seed, n_calls, queries, with_report=True)
-        if base.error and push:  # no such transcript can be
-            listener = Honest()
+        # Where a run with one that pushes ends in an error, no such transcript can be.
+        listeners = [Adversary(self.hostile.rng, push)] if push else []
+        for listener in (*listeners, Passthrough()):
             base = self.run(data, listener, seed, n_calls, queries, with_report=True)
-        for finding in charge_findings(base, bool(self.program.ledgers)):
-            self.found(finding)
-        world = World(Record(None, None, words), base)
-        self.look_around(world)
+            if not base.error:
+                break
+        self.found(*charge_findings(base, bool(self.program.ledgers)))
+        around = NeighbourRun(Record(None, None, words), base)
+        self.look_around(around)
 
         def run(neighbour: DataSet) -> Run:
-            self.n_runs += 1
-            told = self.n_runs % _PER_ROUND == 1
-            player = Player(listener.values)
-            return self.run(neighbour, player, seed, n_calls, queries, with_report=told)
+            replayer, told = Replayer(listener.values), self.counts()
+            return self.run(neighbour, replayer, seed, n_calls, queries, with_report=told)
 
-        for finding in self.objectives.begin(world):
-            self.found(finding)
-        hear = run, self.agree, self.compare
-        return Round(data, place, self.in_places, world, self.hostile, self.rng, *hear)
+        self.found(*self.objectives.begin(around))
+        return Round(self, data, place, around, run)
 
     def random(self, n: int) -> None:
         """Records like the others, in the transcript as it comes."""
-        seed, honest = self.seed(), Honest()
-        base = World(None, self.run(self.data, honest, seed, with_report=True))
-        for finding in self.objectives.begin(base):
-            self.found(finding)
+        base, replayed = self.as_given()
+        self.found(*self.objectives.begin(base))
         for i, record in enumerate(self.hostile.random(n)):
-            self.n_runs += 1
-            place = self.ranks.place(i + 2, self.rng)
-            data, told = self.neighbour(self.data, place, record), self.n_runs % _PER_ROUND == 1
-            other = World(record, self.run(data, Player(honest.values), seed, with_report=told))
+            told, place = self.counts(), self.ranks.place(i + 2, self.rng)
+            other = replayed(record, self.neighbour(self.data, place, record), told)
             if self.agree(base, other):
                 self.compare(base, other)
 
     def given(self, neighbours: Any, n: int) -> None:
         """Neighbours of the user's."""
-        seed, honest = self.seed(), Honest()
-        base = World(None, self.run(self.data, honest, seed, with_report=True))
-        for finding in self.objectives.begin(base):
-            self.found(finding)
+        base, replayed = self.as_given()
+        self.found(*self.objectives.begin(base))
         adjacency = "replace-one" if self.in_places else self.adjacency
         pairs, differ = self.pairs(neighbours, n), False
         for _ in range(n):
-            self.n_runs += 1
+            told = self.counts()
             with self.ranks.together():
-                data = check_neighbour(self.data, self.taken(*next(pairs)), adjacency)
+                data = self.taken(*next(pairs))
+                check_neighbour(self.data, data, adjacency)
             self.ranks.check_one_changed(self.data, data)
             differ |= not self.data.is_same(data)
-            record = Record(None, None, f"neighbour {self.n_runs}")
-            told = self.n_runs % _PER_ROUND == 1
-            other = World(record, self.run(data, Player(honest.values), seed, with_report=told))
+            other = replayed(Record(None, None, f"neighbour {self.n_runs}"), data, told)
             if self.agree(base, other):
                 self.compare(base, other)
         if not any(self.ranks.everyone(differ)):
@@ -299,9 +353,8 @@ class _Search(Session):
 
     def pairs(self, neighbours: Any, n: int) -> Iterator[tuple[Any, ...]]:
         stream = iter(neighbours) if not callable(neighbours) else None
-        given: tuple[Any, ...] = (self.data.X, self.data.y)
-        if self.data.groups is not None:
-            given = (*given, self.ids)
+        users = () if self.data.groups is None else (self.ids,)
+        given = (self.data.X, self.data.y, *users)
         for i in range(n):
             if stream is None:
                 # Copies: who changes the data as given would see no neighbour at all.
@@ -312,33 +365,26 @@ class _Search(Session):
                     raise ValueError(
                         f"neighbours must give n={n} data sets; it was exhausted after {i}."
                     )
-            is_pair = isinstance(made, tuple | list) and len(made) == 2
-            if self.data.groups is not None:
-                if not isinstance(made, tuple | list) or len(made) != 3 or made[2] is None:
-                    raise ValueError(
-                        "neighbours must be triples (X, y, groups), as groups are given; "
-                        f"got an object of type {type(made).__name__}."
-                    )
-                yield tuple(made)
+            fits = isinstance(made, tuple | list) and len(made) == len(given)
+            what = "pairs (X, y), as y is given"
+            if users:
+                fits = fits and made[2] is not None
+                what = "triples (X, y, groups), as groups are given"
             elif self.data.y is None:
-                yield made if is_pair and made[1] is None else (made, None)
-            elif is_pair:
-                yield made
-            else:
+                made, fits = made if fits and made[1] is None else (made, None), True
+            if not fits:
                 raise ValueError(
-                    "neighbours must be pairs (X, y), as y is given; "
-                    f"got an object of type {type(made).__name__}."
+                    f"neighbours must be {what}; got an object of type {type(made).__name__}."
                 )
+            yield made
 
     def far_away(self) -> None:
         """All but values is the same for other data, too: neighbours lead from here to there."""
-        seed, honest = self.seed(), Honest()
-        base = World(None, self.run(self.data, honest, seed, with_report=True))
+        base, replayed = self.as_given()
         for data, words in self.hostile.other_data():
             self.n_runs += 1
-            run = self.run(data, Player(honest.values), seed)
-            other = World(Record(None, None, f"neighbours between them and {words}"), run)
-            self.agree(base, other)
+            record = Record(None, None, f"neighbours between them and {words}")
+            self.agree(base, replayed(record, data, False))
 
     def malformed(self) -> None:
         """What is no record is refused before anything is charged or released, or is a record."""
@@ -350,11 +396,13 @@ class _Search(Session):
             for at, around in [(0, "given"), (last, "given"), (0, "zeros"), (last, "alike")]:
                 record, here = self.hostile.malformed(kind), self.ranks.here(at)
                 data, place, _ = self.ranks.surroundings(self.hostile, around, here)
-                held = None if record is None else self.held(data, place, record)
+                held = None
+                with suppress(TypeError, ValueError):  # where its container cannot hold it
+                    held = None if record is None else self.neighbour(data, place, record)
                 if not self.ranks.all(held is not None) or held is None:
                     continue
                 self.n_runs += 1
-                run = self.run(held, Honest(), self.seed())
+                run = self.run(held, Passthrough(), self.seed())
                 told.setdefault((kind, at), set()).add(run.error)
                 used = len(run.transcript) or run.charges
                 if self.program.is_estimator and run.error and used and not before:
@@ -366,13 +414,6 @@ class _Search(Session):
         for kind in MALFORMED:
             if told.get((kind, last)) == {""}:
                 self.accepted(kind)
-
-    def held(self, data: DataSet, place: int | None, record: Record) -> DataSet | None:
-        """The neighbour, if its container can hold such a record."""
-        try:
-            return self.neighbour(data, place, record)
-        except (TypeError, ValueError):
-            return None
 
     def accepted(self, kind: str) -> None:
         """What is taken for a record is one: no farther than others, and they stay as far."""

@@ -1,26 +1,406 @@
 """One run of what is audited: what it released, what it charged, what came out of it."""
 
+import copyreg
 import inspect
 import io
+import math
+import re
+import types
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from itertools import chain
+from pickle import PicklingError
 from typing import Any
 
-from sklearn.base import clone
+import numpy as np
+from scipy.special import log_ndtr
+from sklearn.base import BaseEstimator, clone
 
-from skdp._facts import facts_of_a_fit
+from skdp._recording import Kept, Released, facts_of_a_fit, released_values
 from skdp._validation import shown
-from skdp.audit._contents import contents, reported, what_leaves
 from skdp.audit._data import DataSet
-from skdp.audit._transcript import Transcript, listening
-from skdp.inspection._report_subject import is_ours
+from skdp.engines import LocalEngine, MPIEngine
+from skdp.inspection import privacy_report
+from skdp.inspection._report import is_ours
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.learner import StatedGuarantee
-from skdp.learner._mixins import SEEDED, VOID
+from skdp.learner._estimator import SEEDED, VOID
+from skdp.learner._streams import Token
 from skdp.privacy import BudgetLedger, Guarantee
 
-__all__ = ["ANSWERS", "N_BETWEEN", "Program", "Run", "divides_budget", "last_part"]
+
+class Transcript(Sequence):
+    """Releases in their order, as `recording` noted them.
+
+    Each is a :class:`~skdp.mechanisms.Released`: the value as it was computed, the sensitivity
+    that was declared, the law of the noise with its guarantee, its scale and lattice, what was
+    released, and where in the code. The values are private, and so is the transcript: it shows
+    none of them as text, and cannot be pickled.
+    """
+
+    def __init__(self) -> None:
+        self._records: list[Any] = []
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._records[place]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def append(self, record: Any) -> None:
+        """Add a record, with copies of its arrays: the code may go on writing to them."""
+        if isinstance(record, Released):
+            asked, released = np.array(record.asked), np.array(record.released)
+            record = replace(record, asked=asked, released=released)
+        self._records.append(record)
+
+    def __repr__(self) -> str:
+        return f"<Transcript of {len(self)} releases>"
+
+    def __reduce__(self) -> Any:
+        raise PicklingError("A transcript holds private values and must not leave its process.")
+
+
+@contextmanager
+def listening(listener: Callable[[Any], Any]) -> Iterator[None]:
+    """Let ``listener`` hear of each release; what it returns, if not None, goes on instead."""
+    token = released_values.set(listener)
+    try:
+        yield
+    finally:
+        released_values.reset(token)
+
+
+@contextmanager
+def heard(listener: Callable[[Any], Any]) -> Iterator[tuple[io.StringIO, list]]:
+    """Let ``listener`` hear of each release; yield what is printed meanwhile, and warnings."""
+    printed = io.StringIO()
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        redirect_stdout(printed),
+        redirect_stderr(printed),
+        listening(listener),
+    ):
+        warnings.simplefilter("always")
+        yield printed, caught
+
+
+@contextmanager
+def recording() -> Iterator[Transcript]:
+    """Record every release within the block, with the private value behind it.
+
+    Privacy: none. Whoever holds the transcript holds exact values of the data. A model that is
+    fitted under it says so in the caveats of its ``guarantee_``, and cannot be pickled.
+
+    Only releases of this thread and this process are recorded: none of workers (``n_jobs``), and
+    each process of an MPI job records its own nodes.
+
+    Yields
+    ------
+    Transcript
+
+    Examples
+    --------
+    >>> from skdp.audit import recording
+    >>> from skdp.mechanisms import laplace_mechanism
+    >>> from skdp.privacy import ApproxDP
+    >>> with recording() as transcript:
+    ...     told = laplace_mechanism([3.0], l1_sensitivity=1.0, guarantee=ApproxDP(0.5))
+    >>> len(transcript), transcript[0].law.kind, transcript[0].sensitivity
+    (1, 'laplace', 1.0)
+    """
+    transcript, outer = Transcript(), released_values.get()
+
+    def listener(record: Any) -> Any:
+        transcript.append(record)
+        return None if outer is None else outer(record)
+
+    with listening(listener):
+        yield transcript
+
+
+def public_size(release: Released) -> Any:
+    """Shape of what is released; of names, of which the number is private, the threshold."""
+    return release.threshold if isinstance(release, Kept) else np.shape(release.asked)
+
+
+def over_names_of_both(one: Transcript, other: Transcript) -> tuple[Transcript, Transcript, float]:
+    """Counts of the same names in both, and what names of one alone may tell.
+
+    Parameters
+    ----------
+    one, other : Transcript
+        Of neighbours, with the same releases.
+
+    Returns
+    -------
+    one, other : Transcript
+        With plain releases of those counts that differ, two at least, for that is how many a
+        record changes.
+
+    escape : float
+        Probability that a name is released which only one of them has; of the worse one.
+    """
+    if not any(isinstance(record, Kept) for record in one):
+        return one, other, 0.0
+    here, there = Transcript(), Transcript()
+    unseen = np.zeros(2)  # logarithms
+    for a, b in zip(one, other, strict=True):
+        if not (isinstance(a, Kept) and isinstance(b, Kept)):
+            here.append(a)
+            there.append(b)
+            continue
+        mine, yours = (dict(zip(r.names, r.asked.tolist(), strict=True)) for r in (a, b))
+        both = [name for name in mine if name in yours and mine[name] != yours[name]]
+        pad = [0.0] * max(0, 2 - len(both))
+        here.append(_plainly(a, [mine[name] for name in both] + pad))
+        there.append(_plainly(b, [yours[name] for name in both] + pad))
+        unseen += _log_unseen(a, mine, yours), _log_unseen(b, yours, mine)
+    return here, there, -math.expm1(float(unseen.min()))
+
+
+def _plainly(release: Kept, counts: list[float]) -> Released:
+    counted, (law, scale) = np.array(counts), (release.law, release.scale)
+    return Released(counted, release.sensitivity, law, scale, release.step, counted, release.where)
+
+
+def _log_unseen(release: Kept, counts: dict[Any, float], others: dict[Any, float]) -> float:
+    """Logarithm of the probability that counts of own names stay below the threshold."""
+    own = np.array([count for name, count in counts.items() if name not in others])
+    far = (release.threshold - own - release.step / 2.0) / release.scale
+    return float(log_ndtr(far).sum())
+
+
+# Classes whose live objects hold private numbers by design, and what of them leaves instead of a
+# pickle: None is nothing but public attributes and answers. Every other object is walked whole.
+LIVE: dict[type, Any] = {
+    # Goes on with private sums; with release="query" it answers from the rows.
+    DPOnlineKernelRegressor: lambda model: None if model.release == "query" else model.released(),
+    # With release="query" it answers from the rows.
+    DPKernelRidge: lambda model: None if model.release == "query" else model,
+}
+
+# What may differ between runs with equal releases, by name, and why it tells nothing.
+LEFT_OUT = {
+    "refit_time_": "time: how long a fit takes is outside of every guarantee",
+    "privacy_report.made": "time: the day on which the report was made",
+    "privacy_report.ledger": "its file is new for each run; charges are compared one by one",
+}
+# Types of the same kind.
+_LEFT_OUT_TYPES: tuple[type, ...] = (
+    BudgetLedger,  # a new file for each run; charges are compared, one by one
+    LocalEngine,  # connections of this process
+    MPIEngine,
+    Token,  # random bytes that tell streams apart
+    weakref.ref,  # identities; what they refer to is walked where it is held
+)
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()), memoryview)
+_SCALARS = {type(None), bool, int, float, complex, str, bytes}
+_BY_NAME = (type, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
+
+
+def what_leaves(model: Any, name: str = "") -> dict[str, Any]:
+    """Fitted attributes, and all that a pickle of an object holds.
+
+    Parameters
+    ----------
+    model : object
+
+    name : str, default=""
+        What the paths of the leaves begin with.
+
+    Returns
+    -------
+    dict of str to object
+        Leaves by their paths: numbers, texts and arrays.
+    """
+    pickled = contents(model, f"{name}pickle of {type(model).__name__}")
+    return dict(_attributes(model, name)) | pickled
+
+
+def reported(model: Any) -> dict[str, Any]:
+    """All that `~skdp.inspection.privacy_report` says of a fitted object, or why it says nothing.
+
+    Parameters
+    ----------
+    model : object
+
+    Returns
+    -------
+    dict of str to object
+        Leaves by their paths.
+    """
+    try:
+        report = privacy_report(model)
+    except Exception as error:
+        return {"privacy_report": f"{type(error).__name__}: {error}"}
+    # Keys of the report are those of a public schema.
+    leaves = [_leaves(part, f"privacy_report.{key}", ()) for key, part in report.data.items()]
+    return dict(chain.from_iterable(leaves))
+
+
+def contents(value: Any, name: str) -> dict[str, Any]:
+    """Leaves of a value by their paths, as a pickle would hold them.
+
+    Parameters
+    ----------
+    value : object
+
+    name : str
+        What the paths begin with.
+
+    Returns
+    -------
+    dict of str to object
+    """
+    return dict(_leaves(value, name, ()))
+
+
+def _leaves(value: Any, path: str, around: tuple[int, ...]) -> Iterator[tuple[str, Any]]:
+    kind = type(value)
+    if _is_left_out(value, path):
+        return
+    if kind in _SCALARS or isinstance(value, Enum | np.generic):
+        yield path, value
+    elif kind is np.ndarray and value.dtype != object:
+        yield path, value
+        if value.dtype.metadata:
+            yield from _leaves(dict(value.dtype.metadata), f"{path}.dtype.metadata", around)
+    elif isinstance(value, _BY_NAME):
+        yield path, getattr(value, "__qualname__", None) or value.__name__
+    elif id(value) in around:
+        yield path, "an object around it"
+    else:
+        yield path, kind
+        for part, inner in _parts(value, path):
+            yield from _leaves(inner, part, (*around, id(value)))
+
+
+def _is_left_out(value: Any, path: str) -> bool:
+    if isinstance(value, _LEFT_OUT_TYPES):  # what somebody derived from them may hold anything
+        return is_ours(value) or type(value).__module__ == "weakref"
+    if path.startswith("privacy_report."):
+        return path in LEFT_OUT
+    return path.rpartition(".")[2] in LEFT_OUT and isinstance(value, float | np.floating)
+
+
+def _parts(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    kind = type(value)
+    if kind is np.ndarray:
+        yield f"{path}.shape", value.shape
+        value, kind = value.ravel().tolist(), list
+    if kind is dict:
+        # Keys may be private: they are compared, and a finding shows their places only.
+        yield f"{path}.<keys>", [*value]
+        yield f"{path}.<values>", [*value.values()]
+    elif kind in (list, tuple):
+        yield from ((f"{path}[{i}]", inner) for i, inner in enumerate(value))
+    elif kind in (set, frozenset):
+        yield from ((f"{path}[{i}]", inner) for i, inner in enumerate(sorted(value, key=repr)))
+    elif kind is types.MappingProxyType:
+        yield f"{path}.<mapping>", dict(value)
+    elif kind in _VIEWS:
+        yield f"{path}.<entries>", value.tolist() if kind is memoryview else list(value)
+    elif kind is types.FunctionType:
+        yield from _of_function(value, path)
+    else:
+        yield from _of_object(value, path)
+
+
+def _of_function(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """A pickle holds its name; other ways to store it hold what it was made of."""
+    yield f"{path}.__qualname__", f"{value.__module__}.{value.__qualname__}"
+    for name in ("__defaults__", "__kwdefaults__", "__dict__"):
+        if held := getattr(value, name):
+            yield f"{path}.{name}", held
+    yield f"{path}.<constants>", [value.__doc__, *_constants(value.__code__)]
+    names = value.__code__.co_freevars
+    for name, cell in zip(names, value.__closure__ or (), strict=True):
+        with suppress(ValueError):  # an empty cell
+            yield f"{path}.<{name}>", cell.cell_contents
+
+
+def _constants(code: types.CodeType) -> Iterator[Any]:
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _constants(one)
+        else:
+            yield one
+
+
+def _of_object(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for kind, leaving in LIVE.items():
+        if isinstance(value, kind) and hasattr(value, "guarantee_"):
+            left = leaving(value)
+            if left is not value:
+                if left is not None:
+                    yield f"{path}.released()", left
+                return
+    try:
+        recipe = _recipe(value)
+    except Exception:  # it cannot be pickled
+        recipe = None, (), getattr(value, "__dict__", None)
+    if isinstance(recipe, str):
+        yield f"{path}.__name__", recipe
+        return
+    for name, part in zip(("arguments", "state", "items", "entries"), recipe[1:5], strict=False):
+        if isinstance(part, dict) and name == "state":
+            yield from ((f"{path}.{key}", inner) for key, inner in part.items())
+        elif part is not None:
+            yield f"{path}.<{name}>", list(part) if isinstance(part, Iterator) else part
+
+
+def _recipe(value: Any) -> Any:
+    """How a pickle makes the object anew."""
+    if reduce := copyreg.dispatch_table.get(type(value)):
+        return reduce(value)
+    if isinstance(value, StatedGuarantee):  # whose pickles are refused where releases are recorded
+        return super(StatedGuarantee, value).__reduce_ex__(4)
+    return value.__reduce_ex__(4)
+
+
+def _attributes(model: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Leaves of fitted attributes, those of the steps of a pipeline among them."""
+    for name in sorted({*vars(model), *dir(type(model))} if hasattr(model, "__dict__") else ()):
+        # Parameters among them: a fit leaves them alone.
+        if (name.endswith("_") or name in vars(model)) and not name.startswith("_"):
+            try:
+                value = getattr(model, name)
+            except AttributeError:
+                continue
+            if isinstance(value, BaseEstimator):
+                yield from _attributes(value, f"{prefix}{name}.")
+            else:
+                yield from _leaves(value, prefix + name, (id(model),))
+    for name, step in getattr(model, "steps", None) or ():
+        if hasattr(step, "fit"):
+            yield from _attributes(step, f"{prefix}{name}.")
+
+
+def same(here: Any, there: Any) -> bool:
+    """Whether two leaves are equal, to the last bit.
+
+    Parameters
+    ----------
+    here, there : object
+
+    Returns
+    -------
+    bool
+    """
+    if type(here) is not type(there):
+        return False
+    if isinstance(here, np.ndarray | np.generic):
+        kinds = [(each.shape, each.dtype, each.flags.fnc) for each in (here, there)]
+        return kinds[0] == kinds[1] and here.tobytes() == there.tobytes()
+    if isinstance(here, float | complex):
+        return repr(here) == repr(there)
+    return bool(here == there)
+
 
 N_BETWEEN = 3  # rows to ask about between calls
 ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
@@ -66,6 +446,27 @@ class Run:
     exception: Exception | None = None
     warned: list[str] = field(default_factory=list)
     stream: bool = False
+
+    def check_answers(self) -> None:
+        """Refuse queries that none of the methods takes: nothing would be compared."""
+        first = [(name, self.outcome.get(f"{name}[0]")) for name in ANSWERS]
+        answers = [(name, answer) for name, answer in first if answer is not None]
+        if answers and all(isinstance(answer, str) for _, answer in answers):
+            name, error = answers[0]
+            raise ValueError(f"queries must be rows that {name} takes; it raised {error}")
+
+    def nothing_but_nan(self) -> list[str]:
+        """Paths of answers, fitted attributes and what is returned that hold NaN only."""
+        found = []
+        for path, value in self.outcome.items():
+            name = re.split(r"[.\[<: ]", path)[0]
+            is_fitted = name.endswith("_") and not name.startswith("_")
+            is_number = isinstance(value, float | np.generic | np.ndarray)
+            if is_number and (is_fitted or name in (*ANSWERS, "returned")):
+                numbers = np.asarray(value)
+                if numbers.dtype.kind == "f" and numbers.size and np.isnan(numbers).all():
+                    found.append(path)
+        return found
 
 
 class _Throwaway(BudgetLedger):
@@ -120,40 +521,46 @@ class Program:
     def is_estimator(self) -> bool:
         return hasattr(self.target, "fit")
 
-    def check_groups(self) -> None:
-        """Refuse what cannot be told whose the rows are."""
-        method = self.target.fit if self.is_estimator else self.target
-        if not {"groups", "params", "fit_params"} & {*_parameters(method)}:
-            what = "have a method fit with" if self.is_estimator else "be a callable with"
+    def check(self, *, with_groups: bool) -> None:
+        """Refuse what could not be heard of, and what cannot be told whose the rows are."""
+        target = self.target
+        kind = type(target).__name__  # the value may be data, by a slip of the order
+        if not self.is_estimator and not callable(target):
             raise ValueError(
-                f"estimator must {what} a parameter groups where groups are given; got "
-                f"an object of type {type(self.target).__name__}."
+                "estimator must have a method fit, or be a callable of (X, y); "
+                f"got an object of type {kind}."
             )
-
-    def check(self) -> None:
-        """Refuse what could not be heard of."""
-        kind = type(self.target).__name__  # the value may be data, by a slip of the order
-        if not self.is_estimator:
-            if not callable(self.target):
-                raise ValueError(
-                    "estimator must have a method fit, or be a callable of (X, y); "
-                    f"got an object of type {kind}."
-                )
-            return
-        if isinstance(self.target, type):
-            name = self.target.__name__
+        if self.is_estimator and isinstance(target, type):
+            name = target.__name__
             raise ValueError(f"estimator must be an instance, {name}(...); got the class {name}.")
-        if not hasattr(self.target, "get_params"):
+        if self.is_estimator and not hasattr(target, "get_params"):
             raise ValueError(
                 "estimator must have get_params and set_params, as a subclass of "
                 f"sklearn.base.BaseEstimator has them; got an object of type {kind}."
             )
-        for name, value in self.target.get_params(deep=True).items():
+        method = target.fit if self.is_estimator else target
+        if with_groups and not {"groups", "params", "fit_params"} & {*_parameters(method)}:
+            what = "have a method fit with" if self.is_estimator else "be a callable with"
+            raise ValueError(
+                f"estimator must {what} a parameter groups where groups are given; got "
+                f"an object of type {kind}."
+            )
+        params = target.get_params(deep=True) if self.is_estimator else {}
+        for name, value in params.items():
             if last_part(name) == "n_jobs" and value is not None:
                 raise ValueError(
                     f"{name} must be None for an audit, which hears of no other thread or "
                     f"process; got {shown(value)}."
                 )
+
+    def refuse_silence(self) -> None:
+        """Refuse what was not heard to release anything."""
+        raise ValueError(
+            "estimator must release by skdp.mechanisms.release to be replayed; "
+            f"{shown(self.target)} recorded no release in this thread and process. "
+            "Of other code skdp.audit.estimate_epsilon tells, from outside, how private it "
+            "can be."
+        )
 
     @property
     def ledgers(self) -> dict[str, Any]:
@@ -200,15 +607,7 @@ class Program:
             run.transcript.append(record)
             return listener(run.transcript[-1])
 
-        printed = io.StringIO()
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            redirect_stdout(printed),
-            redirect_stderr(printed),
-            listening(hear),
-            facts_of_a_fit() as facts,
-        ):
-            warnings.simplefilter("always")
+        with heard(hear) as (printed, caught), facts_of_a_fit() as facts:
             try:
                 if self.is_estimator:
                     result = self._fit(run, data, queries, seed)
@@ -218,7 +617,7 @@ class Program:
                 run.error, run.exception = _told(error), error
             if with_report and result is not None:
                 run.report = reported(result)
-        run.outcome.update(contents(facts.as_tuple(), "notes on releases"))
+        run.outcome |= contents(facts.as_tuple(), "notes on releases")
         if printed.getvalue():
             run.outcome["what is printed"] = printed.getvalue()
         run.warned = sorted(f"{w.category.__name__}: {w.message}" for w in caught)
@@ -230,10 +629,7 @@ class Program:
             parameter = inspect.signature(self.target).parameters["random_state"]
             if seed is not None or parameter.default is parameter.empty:
                 options["random_state"] = seed
-        if data.groups is not None:
-            options["groups"] = data.groups
-        given = (data.X,) if data.y is None else (data.X, data.y)
-        returned = self.target(*given, **options)
+        returned = data.passed_to(self.target, **options)
         run.outcome.update(contents(returned, "returned"))
         run.claim = self.guarantee
         return returned
@@ -288,12 +684,8 @@ class Program:
     def fit_part(self, model: Any, part: DataSet) -> None:
         """One call of ``fit`` or ``partial_fit``."""
         method = model.fit if self.n_calls == 1 else model.partial_fit
-        options = {}
-        if self.classes is not None and "classes" in _parameters(method):
-            options["classes"] = self.classes
-        if part.groups is not None:
-            options["groups"] = part.groups
-        method(*((part.X,) if part.y is None else (part.X, part.y)), **options)
+        takes_classes = self.classes is not None and "classes" in _parameters(method)
+        part.passed_to(method, **({"classes": self.classes} if takes_classes else {}))
 
 
 def last_part(name: str) -> str:

@@ -1,8 +1,7 @@
 """What one audit runs, and what it makes of what it hears."""
 
-import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,31 +9,24 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.multiclass import type_of_target
 
-from skdp._recording import Perturbed, Released, Selected
-from skdp._validation import shown
-from skdp.audit._accountant import accountant_findings
-from skdp.audit._claims import TOLERANCE, Claim, charge_findings, unit_findings
-from skdp.audit._data import DataSet, Record
-from skdp.audit._density import linear_findings
-from skdp.audit._findings import Finding
-from skdp.audit._neighbours import Hostile
-from skdp.audit._noise import noise_findings, noise_runs_needed
-from skdp.audit._objectives import ObjectivePairs, split_findings
-from skdp.audit._ranks import Ranks
-from skdp.audit._report import ReleaseTally
-from skdp.audit._runs import ANSWERS, N_BETWEEN, Program, Run
-from skdp.audit._second_fits import second_fit
-from skdp.audit._selections import selection_findings
-from skdp.audit._several_runs import run_findings
-from skdp.audit._shared_randomness import sharing_findings
-from skdp.audit._steering import Honest, Player
-from skdp.audit._transcript import Transcript
-from skdp.audit._worlds import Distances, World, differences
+from skdp._recording import Released, Selected
+from skdp.audit._claims import TOLERANCE, Claim, charge_findings, claim_findings
+from skdp.audit._data import DataSet, Hostile, Record
+from skdp.audit._density import ObjectivePairs, Passthrough, Replayer
+from skdp.audit._findings import Finding, ReleaseTally
+from skdp.audit._neighbouring_runs import (
+    Distances,
+    NeighbourRun,
+    Ranks,
+    accountant_findings,
+    differences,
+)
+from skdp.audit._noise import fits_needed, transcript_findings
+from skdp.audit._runs import N_BETWEEN, Program, Run
 from skdp.privacy import Guarantee
 
-__all__ = ["N_CALLS", "Session"]
-
 N_CALLS = 3  # of partial_fit
+PER_ROUND = 24  # runs on neighbours
 
 _N_QUERIES = 24
 _N_BEYOND = 3
@@ -44,8 +36,6 @@ _ALARM = 1e-7  # probability at most that noise as declared is called something 
 _LEAST_NOISE_RUNS, _AMPLE_NOISE_RUNS, _MOST_NOISE_RUNS = 20, 80, 150
 _NOISE_FACTOR = 4
 _REPEATED = 3
-_MOVED = 1e-9  # part of its claim that a minimiser loses if it moves at all
-_SELECTIONS = 250  # of all fits, after which twice the rate is told from it
 
 
 class Session:
@@ -64,9 +54,7 @@ class Session:
     ) -> None:
         self.begun, self.ranks = time.perf_counter(), ranks
         with ranks.together():
-            Program(target).check()
-            if groups is not None:
-                Program(target).check_groups()
+            Program(target).check(with_groups=groups is not None)
             data, self.ids = DataSet.of(X, y, groups), groups
             if groups is not None:  # no user has rows in several processes
                 data = replace(data, groups=data.groups + ranks.rank * 2**32)
@@ -91,15 +79,9 @@ class Session:
         """Run first, and take over what is claimed."""
         first = self.first()
         self.claim = first.run.claim
-        found = unit_findings(self.claim, self.data.groups is not None)
-        again, doubt = second_fit(self.program, self.data, 0)
-        for finding in [*found, *again]:
-            self.found(finding)
-        open_of_claim = "what is lost together, as nothing is claimed"
-        if self.claim is not None:
-            open_of_claim = Claim(self.claim).not_compared()
-        for what in (doubt, open_of_claim, *self.not_told_of(first)):
-            self.unchecked(what)
+        found, doubts = claim_findings(self.claim, self.program, self.data)
+        self.found(*found)
+        self.unchecked(*doubts, *self.not_told_of(first))
         self.adjacency = "replace-one" if self.claim is None else self.claim.adjacency
         # In a stream places are public: a record that is not there leaves its place empty, and
         # two records are two such changes apart.
@@ -116,55 +98,54 @@ class Session:
         *,
         with_report: bool = False,
     ) -> Run:
-        program = self.program
+        program = replace(self.program, n_calls=n_calls)
         queries = self.asked_about if queries is None else queries
-        if n_calls > 1:
-            program = Program(program.target, n_calls, self.classes, program.guarantee)
         run = program.run(data, queries, listener, seed, with_report=with_report)
         return self.ranks.joined(run)
 
-    def first(self) -> World:
+    def as_given(self) -> tuple[NeighbourRun, Callable[..., NeighbourRun]]:
+        """A run on the data as given, and what runs on other data with the same releases."""
+        seed, listener = self.seed(), Passthrough()
+        base = NeighbourRun(None, self.run(self.data, listener, seed, with_report=True))
+
+        def replayed(record: Record | None, data: DataSet, with_report: bool) -> NeighbourRun:
+            run = self.run(data, Replayer(listener.values), seed, with_report=with_report)
+            return NeighbourRun(record, run)
+
+        return base, replayed
+
+    def counts(self) -> bool:
+        """Count a run on a neighbour; whether its report is compared, which takes its time."""
+        self.n_runs += 1
+        return self.n_runs % PER_ROUND == 1
+
+    def first(self) -> NeighbourRun:
         """Run on the data as given: it must work, release, and repeat."""
         self.asked_about = self.some_queries([]) if self.queries is None else [self.queries]
-        seed, honest = self.seed(), Honest()
-        run = self.run(self.data, honest, seed, with_report=True)
+        base, replayed = self.as_given()
+        run = base.run
         if run.exception is not None:
             raise run.exception
         with self.ranks.together():
             if self.queries is not None:
-                _check_answers(run)
+                run.check_answers()
         if not self.ranks.n_released(run):
-            raise ValueError(
-                f"estimator must release by skdp.mechanisms.release to be replayed; "
-                f"{shown(self.program.target)} recorded no release in this thread and process. "
-                "Of other code skdp.audit.estimate_epsilon tells, from outside, how private it "
-                "can be."
-            )
-        world = World(None, run)
-
-        def repeated() -> World:
-            return World(None, self.run(self.data, Player(honest.values), seed, with_report=True))
-
-        again = repeated()
+            self.program.refuse_silence()
+        again = replayed(None, self.data, True)
         # One number of fresh noise is the same as before by chance, once in a hundred times.
-        self.seeded = self.ranks.all(world.noise_equals(again)) and all(
-            self.ranks.all(world.noise_equals(repeated())) for _ in range(_REPEATED)
+        self.seeded = self.ranks.all(base.noise_equals(again)) and all(
+            self.ranks.all(base.noise_equals(replayed(None, self.data, True)))
+            for _ in range(_REPEATED)
         )
-        for finding in differences(world, again, same_noise=False):
-            self.found(
-                Finding(
-                    finding.kind,
-                    "two runs on the same data with the same releases differ: something is drawn "
-                    f"that random_state does not fix, or is released unseen ({finding.what})",
-                    finding.where,
-                )
+        for finding in differences(base, again, same_noise=False):
+            what = (
+                "two runs on the same data with the same releases differ: something is drawn "
+                f"that random_state does not fix, or is released unseen ({finding.what})"
             )
-        for finding in charge_findings(run, bool(self.program.ledgers)):
-            self.found(finding)
-        for finding in self.too_many_answers(run):
-            self.found(finding)
-        self.noise(world)
-        return world
+            self.found(replace(finding, what=what))
+        self.found(*charge_findings(run, bool(self.program.ledgers)), *self.too_many_answers(run))
+        self.noise(base)
+        return base
 
     def too_many_answers(self, run: Run) -> list[Finding]:
         """Whether more was answered than a public number of queries."""
@@ -176,63 +157,41 @@ class Session:
         what = f"{len(answers)} answers are released where n_queries is {limit}"
         return [Finding("control flow", what, answers[-1].where)]
 
-    def not_told_of(self, world: World) -> Iterator[str]:
+    def not_told_of(self, first: NeighbourRun) -> Iterator[str]:
         """What runs on the data as given do not show, in words."""
         if not self.seeded:
             yield "whether noise follows from the data, as random_state does not fix it"
-        names = [name for name, value in world.run.outcome.items() if _is_nan(name, value)]
+        names = first.run.nothing_but_nan()
         if names:
             yield f"{', '.join(names)}: all numbers are NaN, which cannot tell neighbours apart"
-        if len(world.perturbed) > 1:
-            yield "densities of minimisers of perturbed objectives after the first"
+        yield from self.objectives.not_checked(first)
         if not self.hostile.is_numeric:
             yield "data far from these, as not all columns hold numbers"
 
-    def noise(self, world: World) -> None:
-        """Run a few times with fresh noise: has it the law that is declared?"""
-        needed = 2
-        for kind, size in _noises(world).items():
-            needed = max(needed, noise_runs_needed(kind, size=size, alarm=_ALARM))
-        n_selected = sum(len(record.chosen) for record in world.selected)
-        if n_selected:
-            needed = max(needed, -(-_SELECTIONS // n_selected))
-        needed = max(self.ranks.everyone(needed))
-        found: list[Finding] = []
+    def noise(self, first: NeighbourRun) -> None:
+        """Run a few times with fresh noise: has it the law that is declared?
+
+        There are more fits than halved noise takes, while these are few.
+        """
+        needed = max(self.ranks.everyone(fits_needed(first.run.transcript, alarm=_ALARM)))
+        ample = min(_NOISE_FACTOR * needed, _AMPLE_NOISE_RUNS)
+        n_runs = min(max(needed, ample, _LEAST_NOISE_RUNS), _MOST_NOISE_RUNS)
         streams = hasattr(self.program.target, "partial_fit")
         streams = self.ranks.all(streams and self.data.n_units >= N_CALLS)
         for n_calls in (1, N_CALLS) if streams else (1,):
-            transcripts = self.transcripts(needed, n_calls)
-            found += noise_findings(transcripts, alarm=_ALARM)
-            found += selection_findings(transcripts, alarm=_ALARM)
-            found += run_findings(transcripts, alarm=_ALARM)
-            sharing, doubts = sharing_findings(transcripts, alarm=_ALARM)
-            found += sharing
-            for doubt in doubts:
-                self.unchecked(doubt)
-            perturbed = [r for t in transcripts for r in t if isinstance(r, Perturbed)]
-            found += linear_findings(perturbed)
-        for finding in found:
-            self.found(finding)
-
-    def transcripts(self, needed: int, n_calls: int) -> list[Transcript]:
-        """Fits with fresh noise: more than halved noise takes, while these are few."""
-        ample = min(_NOISE_FACTOR * needed, _AMPLE_NOISE_RUNS)
-        n_runs = min(max(needed, ample, _LEAST_NOISE_RUNS), _MOST_NOISE_RUNS)
-        runs = [self.run(self.data, Honest(), None, n_calls) for _ in range(n_runs)]
-        n_failed = sum(bool(run.error) for run in runs)
-        if n_failed:
-            self.unchecked(f"noise of {n_failed} of {n_runs} fits, which ended in an error")
-        return [run.transcript for run in runs if not run.error]
+            runs = [self.run(self.data, Passthrough(), None, n_calls) for _ in range(n_runs)]
+            transcripts = [run.transcript for run in runs if not run.error]
+            if n_failed := n_runs - len(transcripts):
+                self.unchecked(f"noise of {n_failed} of {n_runs} fits, which ended in an error")
+            found, doubts = transcript_findings(transcripts, alarm=_ALARM)
+            self.found(*found)
+            self.unchecked(*doubts)
 
     def minimisers(self) -> None:
         """Audit the best pairs of objective perturbation by their densities."""
         for audit, record, pair in self.objectives.audits():
-            for finding in audit.findings:
-                self.found(finding)
-            key = record.where, record.law.kind, record.linear.size
-            before = self.tallies.get(key)
-            if before is None or audit.share > before.share:
-                self.tallies[key] = ReleaseTally(*key, 1, audit.share, pair)
+            self.found(*audit.findings)
+            self.tally(record.where, record.law.kind, record.linear.size, 1, audit.share, pair)
             if audit.share > self.share:
                 self.share, self.pair = audit.share, pair
 
@@ -271,15 +230,14 @@ class Session:
             return data
         return data.replaced(place, record) if self.in_places else data.with_record(record)
 
-    def agree(self, one: World, other: World) -> bool:
-        """Whether two worlds differ in values only."""
-        for finding in differences(one, other, same_noise=self.seeded):
-            self.found(finding)
+    def agree(self, one: NeighbourRun, other: NeighbourRun) -> bool:
+        """Whether two runs differ in values only."""
+        self.found(*differences(one, other, same_noise=self.seeded))
         self.n_failed += bool(one.run.error and other.run.error)
         return self.ranks.all(one.shape == other.shape and not other.run.error)
 
-    def compare(self, one: World, other: World) -> float:
-        """How near to the claim two worlds are."""
+    def compare(self, one: NeighbourRun, other: NeighbourRun) -> float:
+        """How near to the claim two runs are."""
         distances = self.ranks.distances(one, other)
         releases, shares = distances.releases, distances.shares / self.changes
         pair = f"{one.words} | {other.words}"
@@ -287,85 +245,87 @@ class Session:
         with np.errstate(all="ignore"):
             drawn = distances.losses * declared / self.changes
         for i in _largest(releases, np.maximum(shares, drawn)):
-            self.tally(releases, i, float(shares[i]), float(drawn[i]), pair)
-        moved = self.tally_selections(one.selected, distances.ranges, pair)
-        dense = self.objectives.score(one, other, pair) / self.changes
-        for finding in split_findings(one, distances, pair) if dense > _MOVED else ():
-            self.found(finding)
+            self.compare_release(releases, i, float(shares[i]), float(drawn[i]), pair)
+        moved = self.compare_selections(one.selected, distances, pair)
+        moved = max(moved, float(shares.max(initial=0.0)))
+        dense, found = self.objectives.compare(one, other, distances, pair)
+        self.found(*found)
+        dense /= self.changes
         claim = one.run.claim
         if claim is None:
-            return max(dense, moved, float(shares.max(initial=0.0)))
+            return max(dense, moved)
         guarantee = claim.to_replace_one() if self.changes > 1 else claim
-        share, doubt = Claim(guarantee).judged(distances)
+        consumed, doubt = Claim(guarantee).judged(distances)
         self.unchecked(doubt)
         name, spent = "guarantee_", one.run.spent
         if spent is not None:  # of a search that stops early, what it has cost until then
-            of_spent = Claim(spent).share(distances)
-            name, share = max(
-                ("guarantee_", share), ("spent_", of_spent), key=lambda each: each[1]
-            )
-        if share > self.share:
-            self.share, self.pair, self.worst_distances = share, pair, distances
-        if share > 1.0 + TOLERANCE:
-            what = f"{share:.4g} times what {name} says is lost together, for {pair}"
+            of_spent = Claim(spent).fraction(distances)
+            if of_spent > consumed:
+                name, consumed = "spent_", of_spent
+        if consumed > self.share:
+            self.share, self.pair, self.worst_distances = consumed, pair, distances
+        if consumed > 1.0 + TOLERANCE:
+            what = f"{consumed:.4g} times what {name} says is lost together, for {pair}"
             self.found(Finding("total", what))
-        return dense + share + 0.01 * max(moved, float(shares.max(initial=0.0)))
+        return dense + consumed + 0.01 * moved
 
-    def tally(
+    def tally(self, where: str, law: str, size: int, n: int, share: float, pair: str) -> None:
+        """Keep the largest share of each kind of release, with how many there are in a run."""
+        key = where, law, size
+        if key not in self.tallies or share > self.tallies[key].share:
+            self.tallies[key] = ReleaseTally(*key, n, share, pair)
+
+    def compare_release(
         self, releases: list[Released], i: int, share: float, drawn: float, pair: str
     ) -> None:
+        """Compare the distance of two values with what was declared."""
         release = releases[i]
-        key = release.where, release.law.kind, int(np.size(release.asked))
-        before = self.tallies.get(key)
         n = sum(r.where == release.where for r in releases)
-        if before is None or share > before.share:
-            self.tallies[key] = ReleaseTally(*key, n, share, pair)
+        self.tally(*_kind_of(release), n, share, pair)
+        what = ""
         if share > 1.0 + 1e-9:
             what = f"what is asked moves {share:.6g} times as far as declared, for {pair}"
-            self.found(Finding("sensitivity", what, release.where))
         elif drawn > 1.0 + 1e-9:
             what = f"on its lattice it moves {drawn:.6g} times as far as the noise allows, {pair}"
+        if what:
             self.found(Finding("sensitivity", what, release.where))
 
-    def tally_selections(self, records: list[Selected], ranges: np.ndarray, pair: str) -> float:
-        """Compare ranges of changes of log-weights with what was declared."""
-        most, start = 0.0, 0
-        for record in records:
-            size = len(record.chosen)
-            moved = float(ranges[start : start + size].max()) / self.changes
-            start, share = start + size, moved / record.epsilon
-            key = record.where, "exponential", size
+    def compare_selections(
+        self, records: list[Selected], distances: Distances, pair: str
+    ) -> float:
+        """Compare ranges of changes of log-weights with what was declared; the largest share."""
+        most = 0.0
+        for record, ranges in distances.of_selections(records):
+            share = float(ranges.max()) / self.changes / record.epsilon
             n = sum(r.where == record.where for r in records)
-            if key not in self.tallies or share > self.tallies[key].share:
-                self.tallies[key] = ReleaseTally(*key, n, share, pair)
+            self.tally(record.where, "exponential", len(ranges), n, share, pair)
             if share > 1.0 + 1e-9:
                 what = f"log-weights range {share:.6g} times as far as declared, for {pair}"
                 self.found(Finding("sensitivity", what, record.where))
             most = max(most, share)
         return most
 
-    def found(self, finding: Finding) -> None:
+    def found(self, *findings: Finding) -> None:
         """Keep the first finding of a kind and a place."""
-        self.findings.setdefault((finding.kind, finding.where), finding)
+        for finding in findings:
+            self.findings.setdefault((finding.kind, finding.where), finding)
 
-    def unchecked(self, what: str) -> None:
-        """Keep what could not be checked, once."""
-        if what:
-            self.not_checked.setdefault(what)
+    def unchecked(self, *what: str) -> None:
+        """Keep what could not be checked, each once."""
+        self.not_checked |= dict.fromkeys(filter(None, what))
 
     def last_checks(self) -> None:
         """What is looked at once, when all pairs have been compared."""
         found, doubt = accountant_findings(self.claim, self.worst_distances)
-        for finding in found:
-            self.found(finding)
+        self.found(*found)
         self.unchecked(doubt)
         if self.n_failed:
             self.unchecked(f"{self.n_failed} pairs, both of which ended in the same error")
 
-    def look_around(self, world: World) -> None:
+    def look_around(self, base: NeighbourRun) -> None:
         """Remember directions of what was released, for records that go with them."""
         d = self.data.n_features
-        for release in world.releases[-3:]:
+        for release in base.releases[-3:]:
             flat = np.ravel(release.released)
             for width in (d, d + 1):
                 if flat.size and flat.size % width == 0:
@@ -381,50 +341,24 @@ def _largest(releases: list[Released], values: np.ndarray) -> list[int]:
     """Of each kind of release, the place of the largest value."""
     best: dict[tuple[str, str, int], int] = {}
     for i, release in enumerate(releases):
-        key = release.where, release.law.kind, int(np.size(release.asked))
+        key = _kind_of(release)
         if key not in best or values[i] > values[best[key]]:
             best[key] = i
     return list(best.values())
 
 
-def _noises(world: World) -> dict[str, int]:
-    """Numbers of each law in one run, at the place in the code that has the fewest."""
-    sizes: dict[tuple[str, str], int] = {}
-    for release in world.releases:
-        key = release.law.kind, release.where
-        sizes[key] = sizes.get(key, 0) + int(np.size(release.asked))
-    return {kind: min(n for (k, _), n in sizes.items() if k == kind) for kind, _ in sizes}
-
-
-def _check_answers(run: Run) -> None:
-    """Refuse queries that none of the methods takes: nothing would be compared."""
-    first = [(name, run.outcome.get(f"{name}[0]")) for name in ANSWERS]
-    answers = [(name, answer) for name, answer in first if answer is not None]
-    if answers and all(isinstance(answer, str) for _, answer in answers):
-        name, error = answers[0]
-        raise ValueError(f"queries must be rows that {name} takes; it raised {error}")
-
-
-def _is_nan(name: str, value: Any) -> bool:
-    """Whether an answer, what is returned or a fitted attribute is nothing but NaN."""
-    first = re.split(r"[.\[<: ]", name)[0]
-    if first not in (*ANSWERS, "returned") and (not first.endswith("_") or first.startswith("_")):
-        return False
-    if not isinstance(value, float | np.generic | np.ndarray):
-        return False
-    numbers = np.asarray(value)
-    return numbers.dtype.kind == "f" and numbers.size > 0 and bool(np.isnan(numbers).all())
+def _kind_of(release: Released) -> tuple[str, str, int]:
+    return release.where, release.law.kind, int(np.size(release.asked))
 
 
 def _classes(target: Any, data: DataSet) -> Any:
     """Labels, if the targets are such."""
     if data.y is None:
         return None
-    declared = getattr(target, "classes", None) if hasattr(target, "fit") else None
-    if declared is not None:
-        return np.unique(np.asarray(declared))
-    if hasattr(target, "fit") and is_regressor(target):
-        return None
-    if type_of_target(data.y) in ("binary", "multiclass"):
-        return np.unique(data.y)
-    return None
+    if hasattr(target, "fit"):
+        if (declared := getattr(target, "classes", None)) is not None:
+            return np.unique(np.asarray(declared))
+        if is_regressor(target):
+            return None
+    is_labels = type_of_target(data.y) in ("binary", "multiclass")
+    return np.unique(data.y) if is_labels else None

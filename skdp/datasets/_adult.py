@@ -1,45 +1,8 @@
 """The Adult census data."""
 
-from functools import partial
-
-import numpy as np
 from sklearn.datasets import fetch_openml
-from sklearn.utils import Bunch
 
-from skdp._validation import one_of
-from skdp.datasets._files import check_timeout, fetched, local_file, pandas_for
-
-__all__ = ["fetch_adult"]
-
-# The order of the columns in the original files.
-COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-]
-
-# Round numbers that hold for any survey of this kind: ages up to 100, amounts and hours as wide
-# as their fields (five, four and two digits), the 16 steps of education. What lies outside is
-# clipped.
-BOUNDS = {
-    "age": (0.0, 100.0),
-    "fnlwgt": (0.0, 2_000_000.0),
-    "education-num": (1.0, 16.0),
-    "capital-gain": (0.0, 99_999.0),
-    "capital-loss": (0.0, 9_999.0),
-    "hours-per-week": (0.0, 99.0),
-}
+from skdp.datasets._files import TableDataSet, import_pandas, listed, parts_of, whole_numbers
 
 # The published codebook (adult.names), and "?" where values may be unknown.
 _CODEBOOK = {
@@ -72,14 +35,31 @@ _CODEBOOK = {
         "Holand-Netherlands, ?"
     ),
 }
-CATEGORIES = {name: values.split(", ") for name, values in _CODEBOOK.items()}
-CLASSES = ["<=50K", ">50K"]
 
-# Age and final weight of the first row of either part, which tell the parts apart.
-N_TRAIN, FIRST_TRAIN = 32_561, (39, 77_516)
-N_TEST, FIRST_TEST = 16_281, (25, 226_802)
-
-DESCR = """Adult, also known as Census Income
+# The order of the columns in the original files.
+_COLUMNS = (
+    "age, workclass, fnlwgt, education, education-num, marital-status, occupation, relationship, "
+    "race, sex, capital-gain, capital-loss, hours-per-week, native-country"
+)
+FILES = {"train": "adult/adult.data.gz", "test": "adult/adult.test.gz"}
+ADULT = TableDataSet(
+    *FILES.values(),
+    page="https://archive.ics.uci.edu/dataset/2/adult",
+    feature_names=_COLUMNS.split(", "),
+    # Round numbers that hold for any survey of this kind: ages up to 100, amounts and hours as
+    # wide as their fields (five, four and two digits), the 16 steps of education. What lies
+    # outside is clipped.
+    bounds={
+        "age": (0.0, 100.0),
+        "fnlwgt": (0.0, 2_000_000.0),
+        "education-num": (1.0, 16.0),
+        "capital-gain": (0.0, 99_999.0),
+        "capital-loss": (0.0, 9_999.0),
+        "hours-per-week": (0.0, 99.0),
+    },
+    categories={name: values.split(", ") for name, values in _CODEBOOK.items()},
+    classes=["<=50K", ">50K"],
+    DESCR="""Adult, also known as Census Income
 
 32,561 training and 16,281 test records of the 1994 census of the United States, with six numeric
 and eight categorical features; the task is to tell who earned more than 50,000 dollars a year.
@@ -92,7 +72,13 @@ codebook, written down without a look at the records.
 B. Becker and R. Kohavi, Adult, UCI Machine Learning Repository, 1996, doi:10.24432/C5XW20,
 licence CC BY 4.0. R. Kohavi, "Scaling up the accuracy of naive-Bayes classifiers: a decision-tree
 hybrid", KDD 1996.
-"""
+""",
+)
+COLUMNS = [*ADULT.public["feature_names"], "income"]
+
+# Age and final weight of the first row of either part, which tell the parts apart.
+N_TRAIN, FIRST_TRAIN = 32_561, (39, 77_516)
+N_TEST, FIRST_TEST = 16_281, (25, 226_802)
 
 
 def fetch_adult(subset="train", *, data_home=None, timeout=None, return_X_y=False):
@@ -139,91 +125,54 @@ def fetch_adult(subset="train", *, data_home=None, timeout=None, return_X_y=Fals
     >>> prepare.fit_transform(adult.data).shape  # doctest: +SKIP
     (32561, 108)
     """
-    one_of(("train", "test", "all"), subset=subset)
-    check_timeout(timeout)
-    pandas = pandas_for("fetch_adult")
-    parts = ["train", "test"] if subset == "all" else [subset]
-    paths = {part: local_file(f"adult/adult.{_SUFFIX[part]}.gz") for part in parts}
-    if all(paths.values()):
-        frames = [_read(pandas, paths[part], skip=part == "test") for part in parts]
-    else:
-        both = _fetch(data_home, timeout)
-        frames = [both[part] for part in parts]
-    frame = _typed(pandas, pandas.concat(frames, ignore_index=True))
+    parts, pandas = parts_of(subset), import_pandas()
 
-    data, target = frame[COLUMNS], frame["income"]
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        frame=frame,
-        feature_names=list(COLUMNS),
-        classes=list(CLASSES),
-        bounds=dict(BOUNDS),
-        categories={name: list(values) for name, values in CATEGORIES.items()},
-        indicators=[],
-        DESCR=DESCR,
-    )
+    def read(*paths):
+        return [
+            pandas.read_csv(
+                path,
+                names=COLUMNS,
+                skipinitialspace=True,
+                skiprows=int(part == "test"),  # its first line is not a record
+                keep_default_na=False,
+            )
+            for part, path in zip(parts, paths, strict=True)
+        ]
 
+    def fetch(**retries):
+        found = fetch_openml("adult", version=2, data_home=data_home, as_frame=True, **retries)
+        both = _divided(found.frame.rename(columns={"class": "income"}))
+        return [both[part] for part in parts]
 
-_SUFFIX = {"train": "data", "test": "test"}
-
-
-def _read(pandas, path, skip):
-    # The test file begins with a line that is not a record.
-    return pandas.read_csv(
-        path,
-        names=[*COLUMNS, "income"],
-        skipinitialspace=True,
-        skiprows=int(skip),
-        keep_default_na=False,
-    )
+    frames = ADULT.load(read, fetch, timeout, tuple(FILES[part] for part in parts))
+    frame = pandas.concat(frames, ignore_index=True)[COLUMNS]
+    # Both sources get the same types, which do not depend on the rows.
+    typed = {name: whole_numbers(frame[name]) for name in ADULT.public["bounds"]}
+    labels = {**ADULT.public["categories"], "income": ADULT.public["classes"]}
+    for name, values in labels.items():
+        # OpenML has NaN where the files have "?"; labels of the test file end in a full stop.
+        texts = frame[name].astype(object).fillna("?").str.strip().str.rstrip(".")
+        typed[name] = pandas.Categorical(listed(texts, values), categories=values)
+    frame = frame.assign(**typed)
+    return ADULT.bunch(frame[COLUMNS[:-1]], frame["income"], return_X_y)
 
 
-def _fetch(data_home, timeout):
-    """Return both parts as OpenML has them, told apart by their first rows."""
-    bunch = fetched(
-        partial(fetch_openml, "adult", version=2, data_home=data_home, as_frame=True),
-        timeout,
-        title="The Adult data set",
-        names="adult/adult.data.gz and adult/adult.test.gz",
-        page="https://archive.ics.uci.edu/dataset/2/adult",
-    )
-    frame = bunch.frame.rename(columns={"class": "income"})
-    # OpenML stacks the two original files, the test file first. Both orders are understood;
-    # anything else is refused, because a wrong cut would mix training and test rows unseen.
+def _divided(frame):
+    """Both parts as OpenML has them, told apart by their first rows.
+
+    OpenML stacks the two original files, the test file first. Both orders are understood; anything
+    else is refused, because a wrong cut would mix training and test rows unseen.
+    """
     if len(frame) == N_TRAIN + N_TEST:
         for first, second, cut in (("test", "train", N_TEST), ("train", "test", N_TRAIN)):
             halves = {first: frame.iloc[:cut], second: frame.iloc[cut:]}
             if _begins(halves["train"], FIRST_TRAIN) and _begins(halves["test"], FIRST_TEST):
                 return halves
-    raise OSError(
+    raise ValueError(
         f"OpenML's adult, version 2, must be the {N_TEST} test rows and the {N_TRAIN} training "
-        f"rows in their original order; got {len(frame)} rows in another order."
+        f"rows in their original order; got {len(frame)} rows in another order"
     )
 
 
 def _begins(frame, row):
     return tuple(frame[["age", "fnlwgt"]].iloc[0]) == row
-
-
-def _typed(pandas, frame):
-    """Give both sources the same types, and refuse what the codebook does not know."""
-    frame = frame[[*COLUMNS, "income"]].copy()
-    damaged = (
-        "The Adult data must hold the values of their codebook; column {!r} of the files has "
-        "others, so they are damaged or those of another data set."
-    )
-    for name in BOUNDS:
-        try:
-            frame[name] = frame[name].astype(np.int64)
-        except ValueError as error:
-            raise ValueError(damaged.format(name)) from error
-    for name, values in [*CATEGORIES.items(), ("income", CLASSES)]:
-        # OpenML has NaN where the files have "?"; labels of the test file end in a full stop.
-        texts = frame[name].astype(object).fillna("?").str.strip().str.rstrip(".")
-        if not texts.isin(values).all():
-            raise ValueError(damaged.format(name))
-        frame[name] = pandas.Categorical(texts, categories=values)
-    return frame

@@ -1,45 +1,38 @@
 """The forest cover type data."""
 
-from functools import partial
-
 import numpy as np
 from sklearn.datasets import fetch_covtype
-from sklearn.utils import Bunch
 
-from skdp.datasets._files import check_timeout, fetched, local_file, pandas_for
+from skdp.datasets._files import TableDataSet, import_pandas
 
-__all__ = ["fetch_covertype"]
-
-# Round numbers from geography and the units of the codebook (covtype.info): the Front Range from
-# its foothills to the highest summit of Colorado, a circle, a right angle, eight bits, and
-# heights and distances of a few kilometres. What lies outside is clipped.
-BOUNDS = {
-    "Elevation": (1_500.0, 4_500.0),
-    "Aspect": (0.0, 360.0),
-    "Slope": (0.0, 90.0),
-    "Horizontal_Distance_To_Hydrology": (0.0, 2_000.0),
-    "Vertical_Distance_To_Hydrology": (-1_000.0, 1_000.0),
-    "Horizontal_Distance_To_Roadways": (0.0, 10_000.0),
-    "Hillshade_9am": (0.0, 255.0),
-    "Hillshade_Noon": (0.0, 255.0),
-    "Hillshade_3pm": (0.0, 255.0),
-    "Horizontal_Distance_To_Fire_Points": (0.0, 10_000.0),
-}
-INDICATORS = [f"Wilderness_Area_{i}" for i in range(4)] + [f"Soil_Type_{i}" for i in range(40)]
-COLUMNS = [*BOUNDS, *INDICATORS]
-
-CLASSES = [1, 2, 3, 4, 5, 6, 7]
-NAMES = [
-    "Spruce/Fir",
-    "Lodgepole Pine",
-    "Ponderosa Pine",
-    "Cottonwood/Willow",
-    "Aspen",
-    "Douglas-fir",
-    "Krummholz",
-]
-
-DESCR = """Covertype
+COVERTYPE = TableDataSet(
+    "covertype/covtype.data.gz",
+    page="https://archive.ics.uci.edu/dataset/31/covertype",
+    # Round numbers from geography and the units of the codebook (covtype.info): the Front Range
+    # from its foothills to the highest summit of Colorado, a circle, a right angle, eight bits,
+    # and heights and distances of a few kilometres. What lies outside is clipped.
+    bounds={
+        "Elevation": (1_500.0, 4_500.0),
+        "Aspect": (0.0, 360.0),
+        "Slope": (0.0, 90.0),
+        "Horizontal_Distance_To_Hydrology": (0.0, 2_000.0),
+        "Vertical_Distance_To_Hydrology": (-1_000.0, 1_000.0),
+        "Horizontal_Distance_To_Roadways": (0.0, 10_000.0),
+        "Hillshade_9am": (0.0, 255.0),
+        "Hillshade_Noon": (0.0, 255.0),
+        "Hillshade_3pm": (0.0, 255.0),
+        "Horizontal_Distance_To_Fire_Points": (0.0, 10_000.0),
+    },
+    indicators=[
+        *(f"Wilderness_Area_{i}" for i in range(4)),
+        *(f"Soil_Type_{i}" for i in range(40)),
+    ],
+    classes=[1, 2, 3, 4, 5, 6, 7],
+    target_names=[
+        *("Spruce/Fir", "Lodgepole Pine", "Ponderosa Pine", "Cottonwood/Willow", "Aspen"),
+        *("Douglas-fir", "Krummholz"),
+    ],
+    DESCR="""Covertype
 
 581,012 patches of forest, 30 by 30 metres, in four wilderness areas of the Roosevelt National
 Forest in Colorado: ten cartographic measures, four indicators of the wilderness area and forty of
@@ -52,7 +45,8 @@ J. Blackard, Covertype, UCI Machine Learning Repository, 1998, doi:10.24432/C50K
 CC BY 4.0, copyright Jock A. Blackard and Colorado State University. J. Blackard and D. Dean,
 "Comparative accuracies of artificial neural networks and discriminant analysis in predicting
 forest cover types from cartographic variables", Computers and Electronics in Agriculture 24, 1999.
-"""
+""",
+)
 
 
 def fetch_covertype(*, data_home=None, timeout=None, return_X_y=False):
@@ -64,15 +58,8 @@ def fetch_covertype(*, data_home=None, timeout=None, return_X_y=False):
 
     Parameters
     ----------
-    data_home : str or path-like, default=None
-        Folder in which scikit-learn keeps what it fetches.
-
-    timeout : float, default=None
-        Seconds after which to give up what scikit-learn does, from its folder or over the network;
-        what it has fetched by then it need not fetch again. None waits, and tries again.
-
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` only.
+    data_home, timeout, return_X_y
+        See `fetch_adult`.
 
     Returns
     -------
@@ -95,40 +82,22 @@ def fetch_covertype(*, data_home=None, timeout=None, return_X_y=False):
     >>> prepare.fit_transform(cover.data).shape  # doctest: +SKIP
     (581012, 54)
     """
-    check_timeout(timeout)
-    pandas = pandas_for("fetch_covertype")
-    path = local_file("covertype/covtype.data.gz")
-    if path is not None:
-        values = pandas.read_csv(path, header=None, dtype=np.float64).to_numpy()
-        if values.shape[1] != len(COLUMNS) + 1:
-            raise ValueError(
-                f"{path} must have {len(COLUMNS) + 1} columns; got {values.shape[1]}."
-            )
-        data, labels = values[:, :-1], values[:, -1]
-    else:
-        data, labels = fetched(
-            partial(fetch_covtype, data_home=data_home, return_X_y=True),
-            timeout,
-            title="The Covertype data set",
-            names="covertype/covtype.data.gz",
-            page="https://archive.ics.uci.edu/dataset/31/covertype",
-        )
-    if not np.isin(labels, CLASSES).all():
-        raise ValueError("The last column must hold the cover types 1 to 7.")
+    pandas = import_pandas()
 
-    data = pandas.DataFrame(data, columns=COLUMNS)
+    def read(path):
+        values = pandas.read_csv(path, header=None, dtype=np.float64).to_numpy()
+        if values.shape[1] != len(columns) + 1:
+            raise ValueError(
+                f"{path} must have {len(columns) + 1} columns; got {values.shape[1]}."
+            )
+        return values[:, :-1], values[:, -1]
+
+    def fetch(**retries):
+        return fetch_covtype(data_home=data_home, return_X_y=True, **retries)
+
+    columns = COVERTYPE.public["feature_names"]
+    data, labels = COVERTYPE.load(read, fetch, timeout)
+    if not np.isin(labels, COVERTYPE.public["classes"]).all():
+        raise ValueError("The last column must hold the cover types 1 to 7.")
     target = pandas.Series(labels.astype(np.int64), name="Cover_Type")
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        frame=data.assign(Cover_Type=target),
-        feature_names=list(COLUMNS),
-        target_names=list(NAMES),
-        classes=list(CLASSES),
-        bounds=dict(BOUNDS),
-        indicators=list(INDICATORS),
-        categories={},
-        DESCR=DESCR,
-    )
+    return COVERTYPE.bunch(pandas.DataFrame(data, columns=columns), target, return_X_y)

@@ -1,42 +1,17 @@
 """Hospital stays of patients with diabetes."""
 
-from functools import partial
-
 import numpy as np
 from sklearn.datasets import fetch_openml
-from sklearn.utils import Bunch
 
 from skdp._validation import one_of
 from skdp.datasets._files import (
-    check_timeout,
+    TableDataSet,
     damaged_column,
-    fetched,
     finite_numbers,
-    local_file,
-    pandas_for,
+    import_pandas,
+    listed,
+    whole_numbers,
 )
-
-__all__ = ["fetch_diabetes130"]
-
-NAME = "diabetes130/diabetic_data.csv.gz"
-PAGE = "https://archive.ics.uci.edu/dataset/296"
-
-# Ages run in decades to 100. Stays of 1 to 14 days were selected (Strack et al., Section 2). The
-# UB-92 claim form of those years has fields for 9 diagnoses and 6 procedures. The others are
-# round numbers: seven tests a day for two weeks, fifty medicines, a visit a week in the year
-# before. What lies outside is clipped.
-BOUNDS = {
-    "age": (0.0, 100.0),
-    "time_in_hospital": (1.0, 14.0),
-    "num_lab_procedures": (0.0, 100.0),
-    "num_procedures": (0.0, 6.0),
-    "num_medications": (0.0, 50.0),
-    "number_outpatient": (0.0, 52.0),
-    "number_emergency": (0.0, 52.0),
-    "number_inpatient": (0.0, 52.0),
-    "number_diagnoses": (0.0, 9.0),
-}
-LOG = ["number_outpatient", "number_emergency", "number_inpatient"]
 
 AGES = {f"[{age}-{age + 10})": age + 5.0 for age in range(0, 100, 10)}
 
@@ -99,7 +74,28 @@ TARGETS = {
     "<30": (["<30"], ["not readmitted within 30 days", "readmitted within 30 days"]),
 }
 
-DESCR = """Diabetes 130-US hospitals, 1999 to 2008
+DIABETES = TableDataSet(
+    "diabetes130/diabetic_data.csv.gz",
+    page="https://archive.ics.uci.edu/dataset/296",
+    # Ages run in decades to 100. Stays of 1 to 14 days were selected (Strack et al., Section 2).
+    # The UB-92 claim form of those years has fields for 9 diagnoses and 6 procedures. The others
+    # are round numbers: seven tests a day for two weeks, fifty medicines, a visit a week in the
+    # year before. What lies outside is clipped.
+    bounds={
+        "age": (0.0, 100.0),
+        "time_in_hospital": (1.0, 14.0),
+        "num_lab_procedures": (0.0, 100.0),
+        "num_procedures": (0.0, 6.0),
+        "num_medications": (0.0, 50.0),
+        "number_outpatient": (0.0, 52.0),
+        "number_emergency": (0.0, 52.0),
+        "number_inpatient": (0.0, 52.0),
+        "number_diagnoses": (0.0, 9.0),
+    },
+    categories=CATEGORIES,
+    log=["number_outpatient", "number_emergency", "number_inpatient"],
+    classes=[0, 1],
+    DESCR="""Diabetes 130-US hospitals, 1999 to 2008
 
 101,766 stays of 71,518 patients with diabetes in 130 hospitals of the United States: who they
 are, how they came and left, nine counts and measures, the kinds of three diagnoses, two
@@ -127,7 +123,8 @@ Machine Learning Repository, 2014, doi:10.24432/C5230J, licence CC BY 4.0. B. St
 C. Gennings, J. Olmo, S. Ventura, K. Cios and J. Clore, "Impact of HbA1c measurement on hospital
 readmission rates: analysis of 70,000 clinical database patient records", BioMed Research
 International 2014, article 781670.
-"""
+""",
+)
 
 
 def fetch_diabetes130(
@@ -154,15 +151,8 @@ def fetch_diabetes130(
 "admission_type_id"}, default="medical_specialty"
         Column that stands for the hospital, which the file does not tell.
 
-    data_home : str or path-like, default=None
-        Folder in which scikit-learn keeps what it fetches.
-
-    timeout : float, default=None
-        Seconds after which to give up what scikit-learn does, from its folder or over the network;
-        what it has fetched by then it need not fetch again. None waits, and tries again.
-
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` only.
+    data_home, timeout, return_X_y
+        See `fetch_adult`.
 
     Returns
     -------
@@ -200,83 +190,47 @@ def fetch_diabetes130(
     """
     one_of(TARGETS, target=target)
     one_of(PLACES, group_by=group_by)
-    check_timeout(timeout)
-    pandas = pandas_for("fetch_diabetes130")
-    frame = _frame(pandas, data_home, timeout)
-    data = _features(pandas, frame)
-    answers = _texts(frame["readmitted"])
-    if not answers.isin(READMITTED).all():
-        raise ValueError(damaged_column("readmitted"))
+
+    def fetch(**retries):
+        options = dict(version=1, data_home=data_home, as_frame=True, **retries)
+        return fetch_openml("Diabetes130US", **options).frame
+
+    columns = [*DIABETES.public["feature_names"], "patient_nbr", "readmitted"]
+    # "None" of the laboratory results is a value: nobody measured.
+    options = {"keep_default_na": False, "low_memory": False}
+    frame = DIABETES.table(columns, fetch, timeout, **options)
+    data = _features(frame)
+    answers = listed(_texts(frame["readmitted"]), READMITTED)
     positive, target_names = TARGETS[target]
     y = answers.isin(positive).astype(np.int64).rename("readmitted")
-    if return_X_y:
-        return data, y
     groups = data[group_by].cat.codes.astype(np.int64).rename(group_by)
-    if (groups < 0).any():
+    if not return_X_y and (groups < 0).any():
         raise ValueError(damaged_column(group_by))
-    return Bunch(
-        data=data,
-        target=y,
-        frame=data.assign(readmitted=y),
-        patient=_whole(frame["patient_nbr"]).rename("patient"),
+    return DIABETES.bunch(
+        data,
+        y,
+        return_X_y,
+        patient=whole_numbers(frame["patient_nbr"]).rename("patient"),
         groups=groups,
         group_names=list(CATEGORIES[group_by]),
-        feature_names=list(data.columns),
-        classes=[0, 1],
         target_names=list(target_names),
-        bounds=dict(BOUNDS),
-        categories={name: list(values) for name, values in CATEGORIES.items()},
-        indicators=[],
-        log=list(LOG),
-        DESCR=DESCR,
     )
 
 
-def _frame(pandas, data_home, timeout):
-    """Read the file, or fetch it."""
-    path = local_file(NAME)
-    if path is None:
-        frame, source = _fetch(data_home, timeout), "OpenML's Diabetes130US, version 1,"
-    else:
-        # "None" of the laboratory results is a value: nobody measured.
-        frame = pandas.read_csv(path, keep_default_na=False, low_memory=False)
-        source = str(path)
-    lacking = {*BOUNDS, *CATEGORIES, "patient_nbr", "readmitted"}.difference(frame.columns)
-    if lacking:
-        raise ValueError(
-            f"{source} must have a header line with the names of the original file; it lacks "
-            f"{sorted(lacking)}: get the file from {PAGE}, for the folder named by SKDP_DATA."
-        )
-    return frame
-
-
-def _fetch(data_home, timeout):
-    bunch = fetched(
-        partial(fetch_openml, "Diabetes130US", version=1, data_home=data_home, as_frame=True),
-        timeout,
-        title="The Diabetes 130 data set",
-        names=NAME,
-        page=PAGE,
-    )
-    return bunch.frame
-
-
-def _features(pandas, frame):
+def _features(frame):
     """Columns of types that do not depend on the rows, in the order of the public lists."""
-    columns = {"age": _texts(frame["age"]).map(AGES)}
-    if columns["age"].isna().any():
-        raise ValueError(damaged_column("age"))
-    for name in BOUNDS:
-        columns[name] = finite_numbers(columns.get(name, frame[name]))
+    pandas = import_pandas()
+    ages = listed(_texts(frame["age"]), AGES).map(AGES)
+    columns = {
+        name: finite_numbers(ages if name == "age" else frame[name])
+        for name in DIABETES.public["bounds"]
+    }
+    mapped = {**dict.fromkeys(DIAGNOSES, _diagnosis), "medical_specialty": _department}
     for name, values in CATEGORIES.items():
-        if isinstance(values[0], int):
-            column = _whole(frame[name])
-        elif name in DIAGNOSES:
-            column = _mapped(frame[name], _diagnosis)
-        elif name == "medical_specialty":
-            column = _mapped(frame[name], _department)
-        else:
-            column = _texts(frame[name])
+        whole = isinstance(values[0], int)
+        column = whole_numbers(frame[name]) if whole else _texts(frame[name])
+        if name in mapped:
+            column = column.map({text: mapped[name](text) for text in column.unique()})
         # Unknown values are removed first: pandas is about to refuse them.
         known = column.astype(object).where(column.isin(values), None)
         columns[name] = pandas.Categorical(known, categories=values)
@@ -286,18 +240,6 @@ def _features(pandas, frame):
 def _texts(column):
     # OpenML has NaN where the file has "?".
     return column.astype(object).where(column.notna(), "?").astype(str).str.strip()
-
-
-def _whole(column):
-    numbers = finite_numbers(column)
-    if not (numbers == np.floor(numbers)).all():
-        raise ValueError(damaged_column(column.name))
-    return numbers.astype(np.int64)
-
-
-def _mapped(column, function):
-    texts = _texts(column)
-    return texts.map({text: function(text) for text in texts.unique()})
 
 
 def _diagnosis(code):

@@ -7,12 +7,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import fetch_20newsgroups_vectorized, load_svmlight_file
 from sklearn.preprocessing import normalize
-from sklearn.utils import Bunch
 
-from skdp._validation import boolean, one_of
-from skdp.datasets._files import check_timeout, fetched, local_file, required_file
-
-__all__ = ["fetch_imdb", "fetch_newsgroups20"]
+from skdp._validation import boolean
+from skdp.datasets._files import DataSet, parts_of
 
 _NEWSGROUPS = (
     "alt.atheism, comp.graphics, comp.os.ms-windows.misc, comp.sys.ibm.pc.hardware, "
@@ -28,7 +25,10 @@ TECHNICAL = [name.startswith(("comp.", "sci.")) for name in NEWSGROUPS]
 NEWSGROUPS_TOKENS = {False: 130_107, True: 101_631}
 IMDB_TOKENS = 74_849
 
-NEWSGROUPS_DESCR = """20 Newsgroups, by date
+NEWS = DataSet(
+    page="http://qwone.com/~jason/20Newsgroups/ (counts of tokens in the svmlight format)",
+    x_norm=1.0,
+    DESCR="""20 Newsgroups, by date
 
 18,846 messages to twenty newsgroups, of about 1993: 11,314 for training and 7,532 later ones for
 testing. The task is to tell the group, or whether it is a technical one (comp.* and sci.*) or
@@ -42,9 +42,12 @@ with the set.
 
 K. Lang, "NewsWeeder: learning to filter netnews", ICML 1995. Divided by date by J. Rennie,
 http://qwone.com/~jason/20Newsgroups/
-"""
-
-IMDB_DESCR = """IMDB reviews of films
+""",
+)
+IMDB = DataSet(
+    page="https://ai.stanford.edu/~amaas/data/sentiment/ (its documentation tells how)",
+    x_norm=1.0,
+    DESCR="""IMDB reviews of films
 
 50,000 reviews with a clear opinion, 25,000 for training and 25,000 of other films for testing;
 half of either part is in favour. The task is to tell which.
@@ -58,7 +61,8 @@ Reviews of one film may be up to 30, and nothing tells who wrote them.
 
 A. Maas, R. Daly, P. Pham, D. Huang, A. Ng and C. Potts, "Learning word vectors for sentiment
 analysis", ACL 2011.
-"""
+""",
+)
 
 
 def fetch_newsgroups20(
@@ -99,16 +103,8 @@ def fetch_newsgroups20(
         binary task, and 16,384 less than one. None leaves the tokens as they are (130,107, or
         101,631 if stripped).
 
-    data_home : str or path-like, default=None
-        Folder in which scikit-learn keeps what it fetches.
-
-    timeout : float, default=None
-        Seconds after which to give up what scikit-learn does for either part, from its folder or
-        over the network; what it has fetched by then it need not fetch again. None waits, and
-        tries again.
-
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` only.
+    data_home, timeout, return_X_y
+        See `fetch_adult`; the timeout is for either part.
 
     Returns
     -------
@@ -130,30 +126,33 @@ def fetch_newsgroups20(
     >>> news.data.shape, news.target_names  # doctest: +SKIP
     ((11314, 4096), ['other', 'technical'])
     """
-    one_of(("train", "test", "all"), subset=subset)
+    parts = parts_of(subset)
     _check_n_features(n_features)
     boolean(binary=binary)
     boolean(stripped=stripped)
-    check_timeout(timeout)
-
     n_tokens = NEWSGROUPS_TOKENS[bool(stripped)]
-    kind = "stripped_" if stripped else ""
-    parts = ["train", "test"] if subset == "all" else [subset]
-    names = [f"newsgroups20/newsgroups20_{kind}{part}.svm.bz2" for part in parts]
-    paths = [local_file(name) for name in names]
-    if all(paths):
-        pairs = [_read(path, n_tokens, range(20)) for path in paths]
-    else:
-        pairs = [_fetch_newsgroups(part, stripped, data_home, timeout, names) for part in parts]
-    counts, numbers = _stacked(pairs)
-    target = np.array(TECHNICAL)[numbers].astype(np.int64) if binary else numbers
-    return _bunch(
-        _rows(counts, n_features),
-        target,
-        target_names=["other", "technical"] if binary else NEWSGROUPS,
-        DESCR=NEWSGROUPS_DESCR,
-        return_X_y=return_X_y,
-    )
+
+    def load(part):
+        return NEWS.load(
+            partial(_read, n_tokens=n_tokens, labels=range(20)),
+            partial(
+                fetch_20newsgroups_vectorized,
+                subset=part,
+                remove=("headers", "footers", "quotes") if stripped else (),
+                data_home=data_home,
+                normalize=False,
+                return_X_y=True,
+            ),
+            timeout,
+            [f"newsgroups20/newsgroups20_{'stripped_' if stripped else ''}{part}.svm.bz2"],
+        )
+
+    X, target = _stacked(map(load, parts), n_features)
+    if binary:
+        target = np.array(TECHNICAL)[target].astype(np.int64)
+    names = ["other", "technical"] if binary else list(NEWSGROUPS)
+    classes = list(range(len(names)))
+    return NEWS.bunch(X, target, return_X_y, target_names=names, classes=classes)
 
 
 def fetch_imdb(subset="train", *, n_features=None, return_X_y=False):
@@ -174,8 +173,8 @@ def fetch_imdb(subset="train", *, n_features=None, return_X_y=False):
         Number of columns into which the tokens are hashed, as by `fetch_newsgroups20`. None
         leaves them as they are (74,849).
 
-    return_X_y : bool, default=False
-        If True, return ``(data, target)`` only.
+    return_X_y
+        See `fetch_adult`.
 
     Returns
     -------
@@ -199,19 +198,14 @@ def fetch_imdb(subset="train", *, n_features=None, return_X_y=False):
     >>> reviews.data.shape, reviews.target_names  # doctest: +SKIP
     ((25000, 4096), ['negative', 'positive'])
     """
-    one_of(("train", "test", "all"), subset=subset)
+    parts = parts_of(subset)
     _check_n_features(n_features)
-    parts = ["train", "test"] if subset == "all" else [subset]
-    page = "https://ai.stanford.edu/~amaas/data/sentiment/ (its documentation tells how)"
-    paths = [required_file(f"imdb/imdb_{part}.svm.bz2", page) for part in parts]
-    counts, labels = _stacked([_read(path, IMDB_TOKENS, (-1, 1)) for path in paths])
-    return _bunch(
-        _rows(counts, n_features),
-        (labels > 0).astype(np.int64),
-        target_names=["negative", "positive"],
-        DESCR=IMDB_DESCR,
-        return_X_y=return_X_y,
-    )
+    read = partial(_read, n_tokens=IMDB_TOKENS, labels=(-1, 1))
+    files = [[f"imdb/imdb_{part}.svm.bz2"] for part in parts]
+    X, labels = _stacked([IMDB.load(read, files=names) for names in files], n_features)
+    names = ["negative", "positive"]
+    target = (labels > 0).astype(np.int64)
+    return IMDB.bunch(X, target, return_X_y, target_names=names, classes=[0, 1])
 
 
 def _check_n_features(n_features):
@@ -221,50 +215,25 @@ def _check_n_features(n_features):
 
 
 def _read(path, n_tokens, labels):
+    damaged = ValueError(
+        f"{path} must hold counts of {n_tokens} tokens and labels in the svmlight format; it has "
+        "others, so it is damaged or that of another data set."
+    )
     # Columns count from 1; that column 1 occurs must not decide it.
     try:
         counts, target = load_svmlight_file(str(path), n_features=n_tokens, zero_based=False)
     except ValueError as error:
-        raise ValueError(_damaged(path, n_tokens)) from error
+        raise damaged from error
     usable = np.isin(target, labels).all() and np.isfinite(counts.data).all()
     if not usable or (counts.data < 0.0).any():
-        raise ValueError(_damaged(path, n_tokens))
+        raise damaged
     return counts, target.astype(np.int64)
 
 
-def _damaged(path, n_tokens):
-    return (
-        f"{path} must hold counts of {n_tokens} tokens and labels in the svmlight format; it has "
-        "others, so it is damaged or that of another data set."
-    )
-
-
-def _fetch_newsgroups(part, stripped, data_home, timeout, names):
-    fetch = partial(
-        fetch_20newsgroups_vectorized,
-        subset=part,
-        remove=("headers", "footers", "quotes") if stripped else (),
-        data_home=data_home,
-        normalize=False,
-        return_X_y=True,
-    )
-    return fetched(
-        fetch,
-        timeout,
-        title="The 20 Newsgroups data set",
-        names=" and ".join(names),
-        page="http://qwone.com/~jason/20Newsgroups/ (counts of tokens in the svmlight format)",
-    )
-
-
-def _stacked(pairs):
-    counts = sparse.vstack([sparse.csr_matrix(counts) for counts, _ in pairs], format="csr")
-    return counts, np.concatenate([target for _, target in pairs])
-
-
-def _rows(counts, n_features):
-    """log(1 + count), hashed where asked for, scaled to norm 1: each row on its own."""
-    rows = sparse.csr_matrix(counts, dtype=np.float64)
+def _stacked(parts, n_features):
+    """log(1 + count), hashed where asked for, scaled to norm 1, each row on its own; labels."""
+    counts, target = zip(*parts, strict=True)
+    rows = sparse.vstack(counts, format="csr", dtype=np.float64)
     rows.data = np.log1p(rows.data)
     if n_features is not None:
         rows = sparse.csr_matrix(rows @ _hashing(rows.shape[1], n_features))
@@ -272,7 +241,7 @@ def _rows(counts, n_features):
     rows.sort_indices()
     rows.indices = rows.indices.astype(np.int32, copy=False)
     rows.indptr = rows.indptr.astype(np.int32, copy=False)
-    return rows
+    return rows, np.concatenate(target)
 
 
 def _hashing(n_tokens, n_features):
@@ -292,16 +261,3 @@ def _splitmix64(n):
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
-
-
-def _bunch(data, target, *, target_names, DESCR, return_X_y):
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        classes=list(range(len(target_names))),
-        target_names=list(target_names),
-        x_norm=1.0,
-        DESCR=DESCR,
-    )

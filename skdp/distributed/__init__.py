@@ -1,5 +1,6 @@
 """Private learning of many nodes that talk to their neighbours."""
 
 from skdp.distributed._classifier import DistributedDPClassifier
+from skdp.distributed._paper import PaperAlgorithm
 
-__all__ = ["DistributedDPClassifier"]
+__all__ = ["DistributedDPClassifier", "PaperAlgorithm"]

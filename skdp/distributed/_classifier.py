@@ -1,19 +1,52 @@
 """Private classification by nodes that exchange parameters with their neighbours."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import wraps
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import network as defaults
-from skdp.distributed._network import NetworkLearner
-from skdp.distributed._whitened import chosen_form
-from skdp.learner import LinkedDocumentation, NoisyPredictions, has_begun, with_callbacks
+from skdp._validation import positive_int
+from skdp.distributed._fit import advance
+from skdp.distributed._paper import PaperAlgorithm, paper_of
+from skdp.distributed._rows import clipped_in_l1, regret
+from skdp.learner import (
+    CallbackSupportMixin,
+    LinearPredictions,
+    LinkedDocumentation,
+    NoisyPredictions,
+    StatedGuarantee,
+    with_callbacks,
+)
 
-__all__ = ["DistributedDPClassifier"]
+_MOVED = {
+    field.name: "a parameter of paper=PaperAlgorithm(...)" for field in fields(PaperAlgorithm)
+}
+_MOVED["algorithm"] = "told by paper: None, or a PaperAlgorithm"
+_MOVED |= dict.fromkeys(
+    ("edge_probability", "topology_seed"), "one of topology=make_topology(...)"
+)
+
+
+def _naming_moved(init):
+    """Let a constructor say where a keyword of version 0.1 is now."""
+
+    @wraps(init)
+    def checked(self, *args, **options):
+        for name in options.keys() & _MOVED.keys():
+            raise TypeError(f"{name} is no parameter of its own since 0.2, but {_MOVED[name]}.")
+        init(self, *args, **options)
+
+    return checked
 
 
 class DistributedDPClassifier(
-    NetworkLearner,
+    CallbackSupportMixin,
+    StatedGuarantee,
+    LinearPredictions,
     LinkedDocumentation,
     NoisyPredictions,
     ClassifierMixin,
@@ -25,103 +58,50 @@ class DistributedDPClassifier(
     ones, takes a noisy gradient on its rows at that point, steps, and broadcasts. The whole
     transcript of all broadcasts is private for each row.
 
+    Parameters of the network and of the rows are here. What only the paper's algorithms read is
+    one object, ``paper``; how links behave is a matter of ``topology``, and where nodes run one of
+    ``engine``.
+
     Parameters
     ----------
     epsilon : float, default=1.0
         Budget of one record, or with ``groups`` of one user, for all rounds and passes together.
 
     delta : float, default=0.0
-        0 is pure differential privacy, algorithm 1 of the paper; a positive number, well below one
-        over the number of rows, allows Gaussian noise, algorithm 2 with its constant corrected.
-
-    algorithm : {"auto", "whitened", "paper"}, default="auto"
-        "whitened" lets the nodes take few noisy gradient steps on all their rows, in coordinates
-        in which the rows spread equally in all directions, as far as noisy moments of the rows
-        tell. "paper" is the family of the paper: algorithms 1 and 2, 3 with ``sparsity``, 4 with
-        ``batch_size``. "auto" is "whitened" with ``loss="log_loss"`` if all parameters that only
-        "paper" reads have their defaults: ``noise``, ``alpha``, ``sparsity``, ``batch_size``,
-        ``step``, ``radius``, ``average``, ``n_passes``, ``huber_width`` and ``keep_iterates``.
-        `partial_fit` always runs the form of the paper.
+        0 is pure differential privacy; a positive number, well below one over the number of rows,
+        allows Gaussian noise.
 
     n_nodes : int, default=8
         Number of nodes, at most 1,048,576. All nodes together have at most 134 million parameters.
 
     topology : str, networkx graph, adjacency matrix, mixing matrices, callable or Topology, \
 default="ring"
-        See :func:`~skdp.topology.make_topology`. It must not depend on the data.
-
-    edge_probability : float in (0, 1], default=1.0
-        Chance of each link to be up in a round. Weights are those of Metropolis and Hastings, made
-        anew in each round and doubly stochastic.
-
-    topology_seed : int, default=0
-        Public seed of random graphs and of links that are up.
+        See :func:`~skdp.topology.make_topology`, which also makes networks whose links fail at
+        random, and random ones of another seed. It must not depend on the data.
 
     node_names : array-like of shape (n_nodes,), default=None
         Public names of the nodes, in their order, for ``node`` and ``output_node``. None takes
         the labels of a networkx graph, and else numbers from 0.
 
-    loss : {"hinge", "log_loss", "huber_hinge"}, default="log_loss"
-        With several classes the loss of Crammer and Singer, the multinomial logistic loss, and a
-        smooth version of the former.
-
-    noise : {"auto", "k_norm", "laplace", "gaussian"}, default="auto"
-        "auto" is the quietest. "laplace", that of the paper, is for the l1 norm of a gradient: it
-        is the quieter of the pure ones with a small ``x_l1_norm`` or many classes, and else has
-        twice the energy of "k_norm" with the same guarantee. Read by "paper" only.
-
-    alpha : float, default=0.0
-        Strength of the penalty ``alpha / 2 ||w||^2`` of the mean loss, intercept included. If
-        positive, steps are ``1 / (alpha t)`` unless ``step`` is a number.
-
-    sparsity : float or "auto", default=0.0
-        If not 0, algorithm 3: gradients are summed up, and taken at soft-thresholded points, with
-        this times the step as threshold. "auto" is the standard deviation of a coordinate of the
-        noise. Sums are averaged, over rounds and for ``coef_`` over nodes too, and then
-        thresholded with the last step, so that ``coef_`` and ``node_coef_`` have zeros.
-
-    batch_size : int or "auto", default="auto"
-        Rows, or users, of a node in a round, algorithm 4, by which the noise of a round's gradient
-        is divided. "auto" is all rows of the node that has most, and with one pass as many as let
-        the noise, averaged over nodes, be a quarter of a gradient: a rule of public counts.
-
-    step : float, "auto", "final" or "regret", default="auto"
-        The step in round t is this over ``sqrt(t)``. "regret" is ``diameter / (sqrt(2) G)`` with
-        the diameter of the ball and the root mean square norm G of a noisy gradient, the step
-        behind `~skdp.theory.distributed.own_regret`; with it broadcasts are projected onto the
-        ball, as that bound and the paper want them. "final", and "auto", count only the noise that
-        remains in the mean over all nodes. Their steps are up to the root of the number of nodes
-        longer: a rule of thumb for the last model. With these, and with a number, projection is
-        lazy: sums of gradients are broadcast as they are, and gradients are taken at projected
-        points.
-
-    radius : float, default=20.0
-        Largest norm of the parameters of a node, for rows in units of ``x_norm``.
-
-    average : {True, "uniform", False}, default=True
-        Which of the released parameters to predict with: a mean in which round t weighs
-        ``t^3``, that of theorem 9 in which rounds weigh the same, or the last.
-
     n_mixings : int, default=1
         How often nodes exchange and mix what they released in a round, which costs messages and
         no privacy.
-
-    n_passes : int or "auto", default="auto"
-        Passes of `fit` over the rows. The budget covers all: each pass has one part in
-        ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``. "auto" is 40 with
-        Gaussian noise and 1 to 40 with pure noise, more where the noise is small for the number of
-        rows: a rule of public counts. `partial_fit` always makes one pass.
 
     output_node : str or int, default=None
         Node, by name or number, whose parameters are ``coef_``; None takes the mean over nodes,
         which for sparse ones is thresholded after the mean is taken.
 
-    huber_width : float, default=0.5
-        Half-width of the smoothed kink of "huber_hinge".
+    paper : PaperAlgorithm, default=None
+        None lets the nodes take few noisy gradient steps of the logistic loss on all their rows,
+        in coordinates in which the rows spread equally in all directions, as far as noisy moments
+        of the rows tell. A `PaperAlgorithm` is a form of the paper, with all that only those read:
+        other losses, kinds of noise, sparse models, batches, steps and passes. `partial_fit`
+        always runs a form of the paper; with None that of ``PaperAlgorithm()``.
 
     engine : {"local", "mpi"} or Engine, default="local"
-        "local" simulates the network in this process. With "mpi" each process of an MPI job runs
-        some of the nodes and calls `fit` with their rows only.
+        Who sees rows: "local" simulates the network in this process, which has all of them. With
+        "mpi" each process of an MPI job runs some of the nodes and calls `fit` with their rows
+        only. An engine of your own, or an `~skdp.engines.MPIEngine`, carries its own settings.
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row; longer rows are scaled back, also to be
@@ -142,9 +122,6 @@ default="ring"
         Which data sets are neighbours. Node, round and number of rows are public either way: with
         "add-remove" a row is there or is a null row, which keeps its place. With ``groups`` that
         is said of users, and how many rows one has is private.
-
-    keep_iterates : bool, default=False
-        Whether to keep the points of all rounds, for `regret`.
 
     max_calls_per_user : int, default=1
         Calls of `partial_fit` with ``groups`` in which a user's rows count; later ones keep the
@@ -222,7 +199,7 @@ default="ring"
     The noise of the paper's algorithm 2 is multiplied by the step twice and vanishes with it; the
     guarantee it states does not hold. Here it is ``2 L c(epsilon, delta) / batch_size``.
 
-    With ``algorithm="whitened"`` a record is in several releases of its node: the number of rows
+    With ``paper=None`` a record is, in `fit`, in several releases of its node: the number of rows
     of each class, second moments of the rows or with ``delta=0`` their sum, and the sum of
     gradients of each round. Each gradient is capped in coordinates that follow from released
     values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes are
@@ -265,60 +242,61 @@ default="ring"
     4.0 0.0001
     """
 
+    @_naming_moved
     def __init__(
         self,
         epsilon=1.0,
         delta=0.0,
         *,
-        algorithm="auto",
         n_nodes=int(defaults.N_NODES),
         topology="ring",
-        edge_probability=1.0,
-        topology_seed=0,
         node_names=None,
-        loss="log_loss",
-        noise="auto",
-        alpha=0.0,
-        sparsity=0.0,
-        batch_size="auto",
-        step="auto",
-        radius=float(defaults.RADIUS),
-        average=True,
         n_mixings=1,
-        n_passes="auto",
         output_node=None,
-        huber_width=0.5,
+        paper=None,
         engine="local",
         x_norm=1.0,
         x_l1_norm=None,
         intercept_scaling="auto",
         classes=None,
         adjacency="replace-one",
-        keep_iterates=False,
         max_calls_per_user=1,
         random_state=None,
         ledger=None,
     ):
         self.epsilon, self.delta = epsilon, delta
-        self.algorithm, self.loss, self.noise = algorithm, loss, noise
-        self.n_nodes, self.node_names, self.output_node = n_nodes, node_names, output_node
-        self.topology, self.topology_seed = topology, topology_seed
-        self.edge_probability = edge_probability
-        self.alpha, self.sparsity, self.huber_width = alpha, sparsity, huber_width
-        self.batch_size, self.n_passes, self.n_mixings = batch_size, n_passes, n_mixings
-        self.step, self.radius, self.average = step, radius, average
-        self.engine = engine
+        self.n_nodes, self.topology, self.node_names = n_nodes, topology, node_names
+        self.n_mixings, self.output_node = n_mixings, output_node
+        self.paper, self.engine = paper, engine
         self.x_norm, self.x_l1_norm = x_norm, x_l1_norm
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.adjacency = adjacency
-        self.keep_iterates, self.max_calls_per_user = keep_iterates, max_calls_per_user
+        self.max_calls_per_user = max_calls_per_user
         self.random_state = random_state
         self.ledger = ledger
 
+    def set_params(self, **params):
+        """Set parameters, also ``paper__step`` and its like: ``paper`` is then a changed copy.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self : object
+        """
+        inner = [name for name in params if name.startswith("paper__")]
+        changes = {name.removeprefix("paper__"): params.pop(name) for name in inner}
+        super().set_params(**params)
+        if changes:
+            self.paper = replace(self.paper, **changes)
+        return self
+
     def _planned_guarantee(self, n_features):
         target = super()._planned_guarantee(n_features)
-        if target.delta == 0.0 or chosen_form(self) != "whitened":
+        if target.delta == 0.0 or self.paper is not None:
             return target
         return replace(target, refined=target.gaussian_target())
 
@@ -358,7 +336,7 @@ default="ring"
         DistributedError
             If another process has failed.
         """
-        return self._advance(X, y, node, groups, self.classes, fresh=True, one_pass=False)
+        return advance(self, X, y, node, groups, self.classes, one_pass=False)
 
     @with_callbacks
     def partial_fit(self, X, y, node=None, classes=None, groups=None):
@@ -381,9 +359,7 @@ default="ring"
             Public list of labels, for the first call unless the parameter has it.
 
         groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. None protects rows.
-            All calls of a stream have groups, or none has. Rows of users who
+            As for `fit`. All calls of a stream have groups, or none has. Rows of users who
             have come in ``max_calls_per_user`` calls add nothing.
 
         Returns
@@ -395,5 +371,112 @@ default="ring"
         ValueError
             As `fit`, and if a parameter has changed since the stream began.
         """
-        fresh = not has_begun(self)
-        return self._advance(X, y, node, groups, classes, fresh=fresh, one_pass=True)
+        return advance(self, X, y, node, groups, classes, one_pass=True)
+
+    @available_if(lambda self: paper_of(self).loss == "log_loss")
+    def predict_proba(self, X):
+        """Probability of each class, for the logistic loss; costs no privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._probabilities(X)
+
+    @available_if(lambda self: paper_of(self).loss == "log_loss")
+    def predict_log_proba(self, X):
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X
+            As for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._log_probabilities(X)
+
+    def user_guarantee(self, n_records):
+        """Guarantee for a user who contributed several records.
+
+        Parameters
+        ----------
+        n_records : int
+            Number of records of one user, at any nodes and in any rounds.
+
+        Returns
+        -------
+        ApproxDP or GaussianDP
+
+        Raises
+        ------
+        ValueError
+            If the model was fitted with ``groups``: ``guarantee_`` is for users then.
+        """
+        check_is_fitted(self)
+        positive_int(n_records=n_records)
+        if self._stream.calls is not None:
+            raise ValueError(
+                "groups must be None in fit for a guarantee by the number of records: with "
+                "groups guarantee_ is for users, however many records they have; got groups."
+            )
+        guarantee = self._stream.of_unit(int(n_records), "user")
+        return guarantee.with_caveats(*self.guarantee_.caveats)
+
+    def node_guarantee(self):
+        """Guarantee for all rows of the node that has most rows, or users if it has groups.
+
+        Returns
+        -------
+        ApproxDP or GaussianDP
+        """
+        check_is_fitted(self)
+        guarantee = self._stream.of_unit(max(int(np.max(self._stream.rows_of)), 1), "node")
+        return guarantee.with_caveats(*self.guarantee_.caveats)
+
+    def regret(self, X, y, node=None, *, of=None, tolerance=1e-3):
+        """Losses at the points of the nodes, minus those of the best fixed parameters in the ball.
+
+        The penalty ``alpha`` is left out of both.
+
+        Parameters
+        ----------
+        X, y, node
+            The rows that `fit` has seen, or all those of `partial_fit` in their order if each call
+            filled its batches. No guarantee covers a regret on private rows.
+
+        of : str or int, default=None
+            Node, by name or number, whose points are compared by the losses of all nodes, as in
+            definition 1 of the paper. None compares the points of each node by its own losses.
+
+        tolerance : float, default=1e-3
+            Certified accuracy of the best mean loss.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If ``keep_iterates`` was False, nodes are spread over processes, the rows are not
+            those of the stream, or it was fitted with ``groups``.
+        """
+        check_is_fitted(self)
+        if self._stream.calls is not None:
+            raise ValueError(
+                "groups must be None in fit for a regret, which is by rows; got groups."
+            )
+        return regret(self, X, y, node, of, tolerance)
+
+    def _clipped_products(self, X):
+        release = self._stream.plan.release
+        if release.x_l1 is not None:
+            X = clipped_in_l1(X, self.x_norm_, release.x_l1 * release.x_norm)
+        return super()._clipped_products(X)

@@ -1,29 +1,203 @@
-"""The paper's family of algorithms: from parameters and public counts to releases and steps."""
+"""The paper's algorithms: their parameters, and what nodes release by them."""
 
 import math
+from dataclasses import dataclass, fields
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from skdp._defaults import network as defaults
 from skdp._grid import TINY
-from skdp._validation import is_auto
-from skdp.distributed._gossip import GossipRelease
-from skdp.distributed._solver_gossip import GossipUpdate
-from skdp.learner import HingeLoss, HuberHingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
+from skdp._validation import (
+    LARGEST,
+    LARGEST_RADIUS,
+    between,
+    boolean,
+    int_or_auto,
+    is_auto,
+    non_negative,
+    one_of,
+    plain,
+    positive,
+    shown,
+)
+from skdp.distributed._gossip import GossipRelease, GossipUpdate, kinds_of_noise
+from skdp.learner import (
+    HingeLoss,
+    HuberHingeLoss,
+    LogisticLoss,
+    MulticlassHingeLoss,
+    SoftmaxLoss,
+)
 from skdp.privacy import ApproxDP
 
-__all__ = ["loss_of", "paper_form"]
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PaperAlgorithm:
+    """How `DistributedDPClassifier` runs algorithms 1 to 4 of the paper, as its ``paper``.
+
+    The defaults are algorithm 1, or with a positive ``delta`` algorithm 2 with its constant
+    corrected. ``sparsity`` makes it algorithm 3, and ``batch_size`` algorithm 4. Values are
+    checked when the classifier is fitted. An object cannot change; take `dataclasses.replace`, or
+    ``set_params(paper__step=0.5)`` of the classifier.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "hinge", "huber_hinge"}, default="log_loss"
+        With several classes the multinomial logistic loss, the loss of Crammer and Singer, and a
+        smooth version of the latter.
+
+    noise : {"auto", "k_norm", "laplace", "gaussian"}, default="auto"
+        "auto" is the quietest. "laplace", that of the paper, is for the l1 norm of a gradient: it
+        is the quieter of the pure ones with a small ``x_l1_norm`` or many classes, and else has
+        twice the energy of "k_norm" with the same guarantee.
+
+    alpha : float, default=0.0
+        Strength of the penalty ``alpha / 2 ||w||^2`` of the mean loss, intercept included. If
+        positive, steps are ``1 / (alpha t)`` unless ``step`` is a number.
+
+    sparsity : float or "auto", default=0.0
+        If not 0, algorithm 3: gradients are summed up, and taken at soft-thresholded points, with
+        this times the step as threshold. "auto" is the standard deviation of a coordinate of the
+        noise. Sums are averaged, over rounds and for ``coef_`` over nodes too, and then
+        thresholded with the last step, so that ``coef_`` and ``node_coef_`` have zeros.
+
+    batch_size : int or "auto", default="auto"
+        Rows, or users, of a node in a round, algorithm 4, by which the noise of a round's gradient
+        is divided. "auto" is all rows of the node that has most, and with one pass as many as let
+        the noise, averaged over nodes, be a quarter of a gradient: a rule of public counts.
+
+    step : float, "auto", "final" or "regret", default="auto"
+        The step in round t is this over ``sqrt(t)``. "regret" is ``diameter / (sqrt(2) G)`` with
+        the diameter of the ball and the root mean square norm G of a noisy gradient, the step
+        behind `~skdp.distributed.papers.own_regret`; with it broadcasts are projected onto the
+        ball, as that bound and the paper want them. "final", and "auto", count only the noise that
+        remains in the mean over all nodes. Their steps are up to the root of the number of nodes
+        longer: a rule of thumb for the last model. With these, and with a number, projection is
+        lazy: sums of gradients are broadcast as they are, and gradients are taken at projected
+        points.
+
+    radius : float, default=20.0
+        Largest norm of the parameters of a node, for rows in units of ``x_norm``.
+
+    average : {True, "uniform", False}, default=True
+        Which of the released parameters to predict with: a mean in which round t weighs
+        ``t^3``, that of theorem 9 in which rounds weigh the same, or the last.
+
+    n_passes : int or "auto", default="auto"
+        Passes of `fit` over the rows. The budget covers all: each pass has one part in
+        ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``. "auto" is 40 with
+        Gaussian noise and 1 to 40 with pure noise, more where the noise is small for the number of
+        rows: a rule of public counts. `partial_fit` always makes one pass.
+
+    huber_width : float, default=0.5
+        Half-width of the smoothed kink of "huber_hinge".
+
+    keep_iterates : bool, default=False
+        Whether to keep the points of all rounds, for `DistributedDPClassifier.regret`.
+
+    Examples
+    --------
+    >>> from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
+    >>> stream = DistributedDPClassifier(paper=PaperAlgorithm(batch_size=20, n_passes=1))
+    >>> stream.set_params(paper__step="regret").paper
+    PaperAlgorithm(batch_size=20, step='regret', n_passes=1)
+    """
+
+    loss: str = "log_loss"
+    noise: str = "auto"
+    alpha: float = 0.0
+    sparsity: float | str = 0.0
+    batch_size: int | str = "auto"
+    step: float | str = "auto"
+    radius: float = float(defaults.RADIUS)
+    average: bool | str = True
+    n_passes: int | str = "auto"
+    huber_width: float = 0.5
+    keep_iterates: bool = False
+
+    def __repr__(self) -> str:
+        shown = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if repr(getattr(self, field.name)) != repr(field.default)
+        ]
+        return f"PaperAlgorithm({', '.join(shown)})"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Get the parameters, by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Has no effect: no parameter has parameters itself.
+
+        Returns
+        -------
+        dict
+        """
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def check(self, delta: float) -> None:
+        """Refuse parameters that no fit can take.
+
+        Parameters
+        ----------
+        delta : float
+            Of the classifier.
+        """
+        one_of(("hinge", "log_loss", "huber_hinge"), loss=self.loss)
+        one_of(("auto", "k_norm", "laplace", "gaussian"), noise=self.noise)
+        int_or_auto(batch_size=self.batch_size, n_passes=self.n_passes)
+        positive(radius=self.radius, huber_width=self.huber_width)
+        non_negative(alpha=self.alpha)
+        if isinstance(self.step, str):
+            one_of(("auto", "final", "regret"), step=self.step)
+        else:
+            positive(step=self.step)
+        if isinstance(self.sparsity, str) and not is_auto(self.sparsity):
+            raise ValueError(f"sparsity must be 'auto' or a number; got {shown(self.sparsity)}.")
+        if not is_auto(self.sparsity):
+            non_negative(sparsity=self.sparsity)
+        for name in ("radius", "huber_width", "alpha", "step", "sparsity"):
+            value = getattr(self, name)
+            limit = LARGEST_RADIUS if name in ("radius", "huber_width") else LARGEST
+            if not isinstance(value, str) and value != 0.0:
+                between(1.0 / limit, limit, **{name: value})
+        is_uniform = isinstance(self.average, str) and self.average == "uniform"
+        if not isinstance(self.average, bool | np.bool_) and not is_uniform:
+            raise ValueError(
+                f"average must be True, 'uniform' or False; got {shown(self.average)}."
+            )
+        boolean(keep_iterates=self.keep_iterates)
+        if self.noise == "gaussian" and delta == 0.0:
+            raise ValueError("noise must not be 'gaussian' with delta=0; got 'gaussian'.")
 
 
-def loss_of(estimator, n_classes):
+def target_of(estimator: Any, unit: str) -> ApproxDP:
+    """What is promised to a record, or to a user."""
+    epsilon, delta = float(estimator.epsilon), float(estimator.delta)
+    return ApproxDP(epsilon, delta, adjacency=estimator.adjacency, unit=unit)
+
+
+def paper_of(estimator: Any) -> PaperAlgorithm:
+    """Parameters of the paper's form, in which `partial_fit` runs in any case."""
+    if estimator.paper is None:
+        return PaperAlgorithm()
+    # In single precision they would spread into what is computed with them.
+    params = estimator.paper.get_params()
+    return PaperAlgorithm(**{name: plain(value) for name, value in params.items()})
+
+
+def loss_of(paper, n_classes):
     """Loss of the parameter ``loss``."""
-    if estimator.loss == "log_loss":
-        return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)
-    if estimator.loss == "hinge":
-        return HingeLoss() if n_classes == 2 else MulticlassHingeLoss(n_classes)
-    width = float(estimator.huber_width)
-    if n_classes == 2:
+    binary, width = n_classes == 2, float(paper.huber_width)
+    if paper.loss == "log_loss":
+        return LogisticLoss() if binary else SoftmaxLoss(n_classes)
+    if paper.loss == "hinge":
+        return HingeLoss() if binary else MulticlassHingeLoss(n_classes)
+    if binary:
         return HuberHingeLoss(width)
     return SoftmaxLoss(n_classes, margin=1.0, temperature=width)
 
@@ -58,98 +232,67 @@ def paper_form(
 
     update : GossipUpdate
     """
+    paper, n_nodes = paper_of(estimator), int(estimator.n_nodes)
+    scaling, x_l1_norm = estimator.intercept_scaling, estimator.x_l1_norm
     plan = partial(
         GossipRelease.plan,
-        ApproxDP(
-            float(estimator.epsilon),
-            float(estimator.delta),
-            adjacency=estimator.adjacency,
-            unit=unit,
-        ),
-        loss=loss_of(estimator, n_classes),
+        target_of(estimator, unit),
+        loss=loss_of(paper, n_classes),
         n_features=n_features,
         x_norm=float(estimator.x_norm),
-        x_l1_norm=None if estimator.x_l1_norm is None else float(estimator.x_l1_norm),
-        intercept_scaling=_number(estimator.intercept_scaling),
+        x_l1_norm=None if x_l1_norm is None else float(x_l1_norm),
+        intercept_scaling=None if is_auto(scaling) else float(scaling),
     )
-    noise = noise or estimator.noise
+    noise = noise or paper.noise
     if one_pass:
         # A user may come again. `fit` takes all that it has.
         n_calls = int(estimator.max_calls_per_user) if unit == "user" else 1
         release = plan(noise=noise, n_calls=n_calls)
-    elif is_auto(estimator.n_passes) and counts is None:
+    elif not is_auto(paper.n_passes):
+        release = plan(noise=noise, n_passes=int(paper.n_passes))
+    elif counts is None:
         release = plan(noise=noise)
-    elif not is_auto(estimator.n_passes):
-        release = plan(n_passes=int(estimator.n_passes), noise=noise)
     else:
-        release = _with_passes(plan, estimator, int(counts.sum()))
-    batch_size = _batch_size(estimator, release, counts)
-    return release, _update(estimator, release, batch_size)
-
-
-def _number(value):
-    return None if is_auto(value) else float(value)
-
-
-def _with_passes(plan, estimator, n_rows):
-    """Release with as many passes as the rule says for its noise, the quietest for all of them."""
-    kinds = [estimator.noise]
-    if estimator.noise == "auto":
-        kinds = ["k_norm", "laplace"] + ["gaussian"] * (estimator.delta > 0.0)
-    n_nodes = int(estimator.n_nodes)
-    made = []
-    for kind in kinds:
-        one = plan(noise=kind)
-        n_passes = _passes(kind, one.energy(1), n_rows, n_nodes)
-        made.append(plan(noise=kind, n_passes=n_passes))
-    return min(made, key=lambda release: release.energy(1) / release.n_passes)
-
-
-def _batch_size(estimator, release, counts):
-    if not is_auto(estimator.batch_size):
-        return int(estimator.batch_size)
-    if counts is None:
-        return 1
-    most = max(1, int(counts.max()))
-    if release.n_passes > 1:
-        return most
-    energy, n_nodes = release.energy(1), int(estimator.n_nodes)
-    return min(most, _batch(energy, release.clip_norm, n_nodes))
-
-
-def _update(estimator, release, batch_size):
+        # As many passes as the rule says for each noise, and the quietest for all of them.
+        kinds = kinds_of_noise(estimator.delta) if noise == "auto" else [noise]
+        ones = [plan(noise=kind) for kind in kinds]
+        made = [plan(noise=one.noise.kind, n_passes=_passes(one, counts, n_nodes)) for one in ones]
+        release = min(made, key=lambda each: each.energy(1) / each.n_passes)
+    batch_size = 1
+    if not is_auto(paper.batch_size):
+        batch_size = int(paper.batch_size)
+    elif counts is not None:
+        most = max(1, int(counts.max()))
+        batch_size = most if release.n_passes > 1 else min(most, _batch(release, n_nodes))
     energy = release.energy(batch_size)
     level = math.sqrt(energy / release.noise.size)
-    return GossipUpdate(
+    update = GossipUpdate(
         release.loss,
         batch_size,
-        float(estimator.radius),
-        _steps(estimator, release.clip_norm, energy),
-        penalty=float(estimator.alpha),
-        threshold=level if is_auto(estimator.sparsity) else float(estimator.sparsity),
-        decay={True: float(defaults.AVERAGE_POWER), False: 0.0}.get(estimator.average, 0.0),
+        float(paper.radius),
+        _steps(paper, n_nodes, release.clip_norm, energy),
+        penalty=float(paper.alpha),
+        threshold=level if is_auto(paper.sparsity) else float(paper.sparsity),
+        decay=float(defaults.AVERAGE_POWER) if paper.average is True else 0.0,
         # The bound on the regret is that of the form that projects what is broadcast.
-        lazy=not _is(estimator.step, "regret"),
+        lazy=paper.step != "regret",
         n_mixings=int(estimator.n_mixings),
         per_user=release.per_user,
     )
+    return release, update
 
 
-def _steps(estimator, clip_norm, energy):
-    if not isinstance(estimator.step, str):
-        return partial(_inverse_root, float(estimator.step))
-    if estimator.alpha > 0.0:
-        return partial(_inverse, 1.0 / float(estimator.alpha))
+def _steps(paper, n_nodes, clip_norm, energy):
+    if not isinstance(paper.step, str):
+        return partial(_inverse_root, float(paper.step))
+    if paper.alpha > 0.0:
+        return partial(_inverse, 1.0 / float(paper.alpha))
     # A regret is the sum of what nodes lose, each with its own noise; of the last model only what
     # remains of the noise in the mean over nodes counts.
-    if not _is(estimator.step, "regret"):
-        energy /= int(estimator.n_nodes)
+    if paper.step != "regret":
+        energy /= n_nodes
     norm = math.sqrt(clip_norm**2 + energy)
-    return partial(_inverse_root, math.sqrt(2.0) * float(estimator.radius) / norm)
-
-
-def _is(value, name):
-    return isinstance(value, str) and value == name
+    return partial(_inverse_root, math.sqrt(2.0) * float(paper.radius) / norm)
 
 
 def _inverse_root(first, times):
@@ -160,7 +303,7 @@ def _inverse(first, times):
     return first / times
 
 
-def _passes(kind, energy, n_rows, n_nodes):
+def _passes(release, counts, n_nodes):
     """Passes over the rows, each in one round of all rows of a node.
 
     Pure noise of a pass is in proportion to their number, so that all passes together know less
@@ -168,17 +311,18 @@ def _passes(kind, energy, n_rows, n_nodes):
     allows. Gaussian noise grows with the square root only, and all passes together know the same.
     """
     most = int(defaults.MOST_PASSES)
-    if kind == "gaussian":
+    if release.noise.kind == "gaussian":
         return most
-    ratio = n_rows / max(math.sqrt(n_nodes * energy), TINY)
+    ratio = int(counts.sum()) / max(math.sqrt(n_nodes * release.energy(1)), TINY)
     return max(1, min(most, round(defaults.PASSES * min(ratio, most / defaults.PASSES))))
 
 
-def _batch(energy, gradient_norm, n_nodes):
+def _batch(release, n_nodes):
     """Rows of a node in a round of a stream of unknown length, of which each row is seen once.
 
     With T rounds of n rows in all the regret a row is of the order of
     ``sqrt((gradient_norm^2 + energy / (n_nodes batch^2)) / T)``, T being ``n / batch``: least
     where both terms are equal. The last model is better for a few times as many rows.
     """
-    return max(1, round(defaults.STREAMING * math.sqrt(energy / n_nodes) / gradient_norm))
+    noise = math.sqrt(release.energy(1) / n_nodes)
+    return max(1, round(defaults.STREAMING * noise / release.clip_norm))

@@ -6,47 +6,21 @@ from numbers import Real
 import numpy as np
 
 from skdp import __version__
-from skdp._random._source import noise_source
-from skdp._random._words import seed_sequence
+from skdp._random._source import noise_source, seed_sequence
 from skdp._validation import (
     LARGEST,
     LARGEST_ARRAY,
-    LARGEST_RADIUS,
     between,
-    boolean,
-    is_auto,
-    is_whole,
-    non_negative,
-    non_negative_int,
     number_or_auto,
-    one_of,
     positive,
     positive_int,
     shown,
 )
-from skdp.distributed._gossip import GossipRelease
-from skdp.distributed._paper import paper_form
-from skdp.distributed._solver_gossip import GossipUpdate
+from skdp.distributed._gossip import GossipRelease, GossipUpdate
+from skdp.distributed._paper import PaperAlgorithm, paper_form, paper_of
 from skdp.learner import check_budget, frozen_params
 from skdp.topology import MixingSchedule, Topology, make_topology
-from skdp.topology._names import node_number
-
-__all__ = ["Plan", "check_parameters"]
-
-ALGORITHMS = ("auto", "whitened", "paper")
-LOSSES = ("hinge", "log_loss", "huber_hinge")
-STEPS = ("auto", "final", "regret")
-NOISES = ("auto", "k_norm", "laplace", "gaussian")
-_LARGEST = {
-    "radius": LARGEST_RADIUS,
-    "x_norm": LARGEST,
-    "x_l1_norm": LARGEST,
-    "intercept_scaling": LARGEST,
-    "huber_width": LARGEST_RADIUS,
-    "alpha": LARGEST,
-    "step": LARGEST,
-    "sparsity": LARGEST,
-}
+from skdp.topology._topology import node_number
 
 
 @dataclass(frozen=True)
@@ -64,6 +38,8 @@ class Plan:
 
     update : GossipUpdate
 
+    paper : PaperAlgorithm
+
     topology : Topology or MixingSchedule
 
     sources : tuple of NoiseSource
@@ -74,6 +50,7 @@ class Plan:
     classes: np.ndarray
     release: GossipRelease
     update: GossipUpdate
+    paper: PaperAlgorithm
     topology: Topology | MixingSchedule = field(repr=False)
     sources: tuple = field(repr=False)
 
@@ -108,11 +85,7 @@ class Plan:
         unit : {"record", "user"}, default="record"
         """
         topology = make_topology(
-            estimator.topology,
-            estimator.n_nodes,
-            edge_probability=estimator.edge_probability,
-            seed=estimator.topology_seed,
-            node_names=estimator.node_names,
+            estimator.topology, estimator.n_nodes, node_names=estimator.node_names
         )
         if estimator.output_node is not None:
             node_number(topology, or_none=True, output_node=estimator.output_node)
@@ -127,7 +100,8 @@ class Plan:
         if estimator.random_state is not None:
             seeds = seed_sequence(estimator.random_state).spawn(topology.n_nodes)
             sources = tuple(noise_source(np.random.default_rng(seed)) for seed in seeds)
-        return cls(frozen_params(estimator), classes, release, update, topology, sources)
+        params, paper = frozen_params(estimator), paper_of(estimator)
+        return cls(params, classes, release, update, paper, topology, sources)
 
     def settled(self, estimator, counts, one_pass, noise=None):
         """The plan with what public counts of rows decide.
@@ -150,12 +124,13 @@ class Plan:
 
     def token(self, estimator, n_rows, n_rounds):
         """What all processes must have in common, by name."""
-        own = ("engine", "ledger", "random_state", "topology")
+        own = ("engine", "ledger", "random_state", "topology", "paper")
         token = {
             name: float(value) if isinstance(value, Real) else value
-            for name, value in self.params.items()
+            for name, value in (self.params | self.paper.get_params()).items()
             if name not in own
         }
+        token["paper"] = "None" if self.params["paper"] is None else "given"
         token["groups"] = "given" if self.unit == "user" else None
         token["classes"] = self.classes.tolist()
         token["topology"] = self.topology
@@ -178,61 +153,38 @@ class Plan:
         if most > self.release.most_rows:
             raise ValueError(
                 f"batch_size must be at most {self.release.most_rows:,}, or sums would be "
-                f"rounded; got {shown(self.params['batch_size'])} and {most:,} "
+                f"rounded; got {shown(self.paper.batch_size)} and {most:,} "
                 f"{'users' if self.unit == 'user' else 'rows'} of a node."
             )
         n_mixings = self.update.n_mixings
         self.topology.check(time * n_mixings, (time + n_rounds) * n_mixings)
         size = n_rounds * self.topology.n_nodes * self.size
-        keep_iterates = self.params["keep_iterates"]
-        if keep_iterates and size > LARGEST_ARRAY:
+        if self.paper.keep_iterates and size > LARGEST_ARRAY:
             raise ValueError(
                 f"keep_iterates must be False for {n_rounds:,} rounds of "
                 f"{self.topology.n_nodes:,} nodes with {self.size:,} parameters each: at "
-                f"most {LARGEST_ARRAY:,} numbers are kept; got {shown(keep_iterates)}."
+                f"most {LARGEST_ARRAY:,} numbers are kept; got {shown(self.paper.keep_iterates)}."
             )
 
 
 def check_parameters(estimator):
     """Check what does not depend on rows."""
     check_budget(estimator)
-    non_negative_int(topology_seed=estimator.topology_seed)
     positive_int(
         n_nodes=estimator.n_nodes,
         n_mixings=estimator.n_mixings,
         max_calls_per_user=estimator.max_calls_per_user,
     )
-    for name in ("batch_size", "n_passes"):
-        value = getattr(estimator, name)
-        if not is_auto(value) and not (is_whole(value) and value > 0):
-            raise ValueError(f"{name} must be 'auto' or a positive int; got {shown(value)}.")
-        if not is_auto(value):
-            positive_int(**{name: value})  # that a float can hold
-    one_of(ALGORITHMS, algorithm=estimator.algorithm)
-    one_of(LOSSES, loss=estimator.loss)
-    one_of(NOISES, noise=estimator.noise)
-    positive(x_norm=estimator.x_norm, radius=estimator.radius, huber_width=estimator.huber_width)
-    non_negative(alpha=estimator.alpha)
-    if isinstance(estimator.step, str):
-        one_of(STEPS, step=estimator.step)
-    else:
-        positive(step=estimator.step)
+    positive(x_norm=estimator.x_norm)
     number_or_auto(intercept_scaling=estimator.intercept_scaling)
     if estimator.x_l1_norm is not None:
         positive(x_l1_norm=estimator.x_l1_norm)
-    if isinstance(estimator.sparsity, str) and not is_auto(estimator.sparsity):
-        raise ValueError(f"sparsity must be 'auto' or a number; got {shown(estimator.sparsity)}.")
-    if not is_auto(estimator.sparsity):
-        non_negative(sparsity=estimator.sparsity)
-    for name, limit in _LARGEST.items():
+    for name in ("x_norm", "x_l1_norm", "intercept_scaling"):
         value = getattr(estimator, name)
-        if value is not None and not isinstance(value, str) and value != 0.0:
-            between(1.0 / limit, limit, **{name: value})
-    is_uniform = isinstance(estimator.average, str) and estimator.average == "uniform"
-    if not isinstance(estimator.average, bool | np.bool_) and not is_uniform:
-        raise ValueError(
-            f"average must be True, 'uniform' or False; got {shown(estimator.average)}."
-        )
-    boolean(keep_iterates=estimator.keep_iterates)
-    if estimator.noise == "gaussian" and estimator.delta == 0.0:
-        raise ValueError("noise must not be 'gaussian' with delta=0; got 'gaussian'.")
+        if isinstance(value, Real):
+            between(1.0 / LARGEST, LARGEST, **{name: value})
+    if estimator.paper is None:
+        return
+    if not isinstance(estimator.paper, PaperAlgorithm):
+        raise ValueError(f"paper must be None or a PaperAlgorithm; got {shown(estimator.paper)}.")
+    estimator.paper.check(estimator.delta)

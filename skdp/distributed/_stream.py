@@ -1,18 +1,15 @@
-"""Where a stream stands: all that is kept between calls, released or public."""
+"""What the nodes of a network have learned so far, and how they go on."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
+from skdp.distributed._gossip import GossipState, Schedule, UserRows, run_gossip
 from skdp.distributed._plan import Plan
-from skdp.distributed._solver_gossip import GossipState, Schedule, run_gossip
-from skdp.distributed._solver_gossip_sums import UserRows
-from skdp.distributed._users import UserCalls
-from skdp.distributed._whitened import WhitenedForm
-from skdp.learner import check_unchanged, unit_guarantee
-
-__all__ = ["GossipStream"]
+from skdp.distributed._rows import UserCalls
+from skdp.distributed._whitened_form import WhitenedForm
+from skdp.learner import unit_guarantee
 
 
 @dataclass(frozen=True)
@@ -31,11 +28,6 @@ class WhitenedRun:
     form: WhitenedForm
     coef: np.ndarray
     intercept: np.ndarray
-
-    @property
-    def n_rounds(self):
-        """Rounds that it took."""
-        return self.form.release.rules.n_rounds
 
     def in_units_of(self, plan):
         """The weights as the paper's form has them, of shape (n_nodes_here, size)."""
@@ -100,7 +92,7 @@ class GossipStream:
     calls: UserCalls | None = field(default=None, repr=False)
 
     @classmethod
-    def begin(cls, plan, mine, one_pass, calls=None):
+    def begin(cls, plan, mine, one_pass, calls):
         """Stream before its first round; ``mine`` are the nodes of this process."""
         state = GossipState.zeros(len(mine), plan.size)
         counts = np.zeros(plan.topology.n_nodes, dtype=np.int64)
@@ -109,7 +101,7 @@ class GossipStream:
     @property
     def time(self):
         """Rounds so far."""
-        before = 0 if self.whitened is None else self.whitened.n_rounds
+        before = 0 if self.whitened is None else self.whitened.form.release.rules.n_rounds
         return before + self.state.time - self.start
 
     def going_on(self, estimator, counts):
@@ -152,15 +144,9 @@ class GossipStream:
     def after_whitened(self, form, engine, data, counts, progress):
         """What the nodes know after a fit in the form that whitens; as for `after`."""
         plan = self.plan
-        coef, intercept = form.run(engine, plan.topology, plan.sources, data, progress)
-        run = WhitenedRun(form, coef, intercept)
+        run = WhitenedRun(form, *form.run(engine, plan.topology, plan.sources, data, progress))
         sizes = dict(rows_here=data.n_units, rows_of=counts, n_seen=int(counts.sum()))
         return replace(self, whitened=run, **sizes)
-
-    def plan_of(self, estimator):
-        """Plan of the stream, whose parameters must not have changed."""
-        check_unchanged(estimator, self.plan.params)
-        return self.plan
 
     def after(self, engine, data, counts, progress):
         """Go on with rounds over the rows of this process.
@@ -195,7 +181,7 @@ class GossipStream:
             plan.update,
             n_passes=plan.release.n_passes,
             users=None if data.users is None else UserRows(data.users),
-            keep=points if plan.params["keep_iterates"] else None,
+            keep=points if plan.paper.keep_iterates else None,
             monitor=progress,
         )
         state = plan.release(rounds, plan.sources, engine.mine)
@@ -213,9 +199,10 @@ class GossipStream:
         """Attributes that a fitted estimator has now; all processes collect them together."""
         plan = self.plan
         if self.whitened is not None and not self.is_several:
-            coef, intercept, spread = self._whitened(self.whitened, engine)
+            latest, coef, intercept = self._whitened(self.whitened, engine)
         else:
-            coef, intercept, spread = self._paper(engine)
+            latest, coef, intercept = self._paper(engine)
+        spread = np.square(latest - latest.mean(axis=0)).sum(axis=1)
         output = plan.params["output_node"]
         output = -1 if output is None else plan.topology.number(output)
         return dict(
@@ -250,18 +237,18 @@ class GossipStream:
         )
 
     def _whitened(self, run, engine):
-        """Coefficients and intercepts of all nodes and of their mean, and how far they spread."""
-        every = engine.collect(run.in_units_of(self.plan))
-        coef, intercept = engine.collect(run.coef), engine.collect(run.intercept)
-        coef = np.concatenate([coef, coef.mean(axis=0, keepdims=True)])
-        intercept = np.concatenate([intercept, intercept.mean(axis=0, keepdims=True)])
-        return coef, intercept, np.square(every - every.mean(axis=0)).sum(axis=1)
+        """Latest parameters of nodes; coefficients and intercepts of these and of their mean."""
+        both = []
+        for here in (run.coef, run.intercept):
+            every = engine.collect(here)
+            both.append(np.concatenate([every, every.mean(axis=0, keepdims=True)]))
+        return engine.collect(run.in_units_of(self.plan)), *both
 
     def _paper(self, engine):
         """The same for the paper's form."""
-        plan, state, params = self.plan, self.state, self.plan.params
+        plan, state = self.plan, self.state
         latest = engine.collect(state.released)
-        final = latest if params["average"] is False else engine.collect(state.average())
+        final = engine.collect(state.average()) if plan.paper.average else latest
         step = float(plan.update.steps(np.array([max(state.time, 1)]))[0])
         # Of sums of gradients the mean over nodes is thresholded, like that over rounds: a mean
         # of thresholded nodes has next to no zeros. All of it is done to released values.
@@ -270,5 +257,4 @@ class GossipStream:
         weights = weights.reshape(len(weights), -1, plan.width)
         coef = weights[..., :-1] / plan.release.x_norm
         intercept = weights[..., -1] * plan.release.constant
-        spread = np.square(latest - latest.mean(axis=0)).sum(axis=1)
-        return coef, intercept, spread
+        return latest, coef, intercept

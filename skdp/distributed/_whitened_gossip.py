@@ -1,42 +1,616 @@
 """Noisy gradients of nodes that gossip, in coordinates that their noisy means have whitened.
 
-To check it: this file, ``learner/_moments.py`` for second moments, ``rows/_whitening.py`` and
-``distributed/_solver_gossip_whitened.py``, which cap the gradients of rows and certify their sums.
+To check it: this file, ``learner/_descent.py`` for second moments, and ``rows/_whitening.py``,
+which caps the gradients of rows and certifies their sums.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
+from skdp._defaults import network as defaults
 from skdp._grid import TINY
 from skdp._random._source import NoiseSource, noise_source
-from skdp._validation import plain_arguments
-from skdp.distributed._solver_gossip_whitened import (
-    Network,
-    NodeRows,
-    NodeSums,
-    NodeWeights,
-    largest_norm,
-    run_whitened,
-)
-from skdp.distributed._whitened_rules import WhitenedPlan, l1_spread, plan_whitened
-from skdp.learner import unit_guarantee
-from skdp.learner._counts import starting_scores
-from skdp.learner._moments import eigenvectors, release_half, symmetric
-from skdp.learner._protocol import LinearLoss
+from skdp._validation import LARGEST_ARRAY, plain_arguments
+from skdp.exceptions import DistributedError
+from skdp.learner import plan_descent, unit_guarantee
+from skdp.learner._descent import WhitenedMetric, eigenvectors, release_half, symmetric
+from skdp.learner._losses import Loss
+from skdp.learner._stages import starting_scores
 from skdp.mechanisms import Lattice, NoiseLaw, release
-from skdp.mechanisms._limits import check_span
+from skdp.mechanisms._additive import check_span
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.rows import _sums, _whitening
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import ROUNDING_SHARE, largest_certain, refuse_rows
-from skdp.rows._hits import class_counts
-from skdp.rows._whitening import CAP_SHARE, PlainRows, WhitenedRows
 
-__all__ = ["WhitenedGossip"]
+_GRAIN = 2.0**-12  # of the weights of nodes: sums of multiples of a lattice keep their bits
+_BLOCK = 1 << 22  # numbers that are collected at once
+_MOST_MIXINGS = 64
+
+
+class NodeWeights:
+    """How much the released sums of a node count, by the public numbers of rows.
+
+    A node with fewer rows than most has as much noise, and counts less: by its share of the mean
+    number of those that have any. Beyond the mean rows count alike.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (n_nodes,)
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_nodes,)
+        From 0, for nodes without rows, to 1.
+
+    total : float
+        Weighted number of rows.
+
+    n_samples : float
+        Rows that one node would need for the signal and noise of the mean over nodes.
+    """
+
+    def __init__(self, counts: np.ndarray) -> None:
+        mean = counts.sum() / max(1, np.count_nonzero(counts))
+        shares = np.minimum(1.0, counts / max(mean, 1.0))
+        self.weights = np.where(counts > 0, np.maximum(np.floor(shares / _GRAIN), 1.0), 0.0)
+        self.weights *= _GRAIN
+        self.total = max(1.0, float(self.weights @ counts))
+        self.n_samples = self.total / math.sqrt(max(float(np.square(self.weights).sum()), 1e-12))
+        # A node's step, of its sum: that the mean over all nodes steps by the weighted mean.
+        self.factors = self.weights * (len(counts) / self.total)
+        self.counts = counts
+
+    def farthest(self) -> tuple[int, float]:
+        """Node whose steps are longest, and how many times those of one curator they are."""
+        lengths = self.factors * self.counts
+        node = int(lengths.argmax())
+        return node, float(lengths[node])
+
+
+class Network:
+    """Nodes of this process among all nodes: they mix what was released, and know its means.
+
+    Parameters
+    ----------
+    engine : Engine
+        Open.
+
+    topology : Topology
+
+    weights : NodeWeights
+
+    n_mixings : int
+        Mixings of a round, as `mixings_for` says.
+
+    kept : float
+        Share of what the node with the longest steps broadcasts that it then hears itself.
+    """
+
+    def __init__(
+        self,
+        engine: Any,
+        topology: Any,
+        weights: NodeWeights,
+        n_mixings: int = 1,
+        kept: float = 1.0,
+    ) -> None:
+        self.engine, self.mine = engine, engine.mine
+        self.weights = weights.weights[self.mine]
+        self.total, self.n_nodes = weights.total, topology.n_nodes
+        self.n_mixings = n_mixings
+        longest = np.maximum(weights.factors * weights.counts * kept, 1.0)[self.mine]
+        self.factors = weights.factors[self.mine] / longest
+        self._mixer = topology.mixer(engine.mine, engine.heard)
+        self._time = 0
+
+    def mean(self, totals: Iterable[np.ndarray]) -> np.ndarray:
+        """Weighted mean of the rows of all nodes, from their released sums.
+
+        Parameters
+        ----------
+        totals : iterable of ndarray
+            Of each node of this process, all of one shape.
+
+        Returns
+        -------
+        ndarray
+            The same bits in all processes, and for all ways to spread nodes over processes.
+
+        Raises
+        ------
+        DistributedError
+            If it is not finite.
+        """
+        # Sums of multiples of one number are exact, in whatever order; where that number is this
+        # much smaller than a row, no noise is small enough to notice. Coordinates follow from the
+        # mean, and a last bit of it could turn them.
+        step = 2.0 ** (math.frexp(4.0 * self.total)[1] - 40)
+        each = zip(self.weights.tolist(), totals, strict=True)
+        weight, total = next(each)
+        here = np.rint(weight / step * np.asarray(total))
+        for weight, total in each:
+            part = weight / step * np.asarray(total)
+            here += np.rint(part, out=part)
+        here *= step
+        flat, length = here.ravel(), max(1, _BLOCK // self.n_nodes)
+        mean = np.empty_like(flat)
+        for start in range(0, len(flat), length):
+            part = flat[start : start + length]
+            block = np.zeros((len(self.mine), len(part)))
+            block[0] = part
+            mean[start : start + length] = self.engine.collect(block).sum(axis=0)
+        # What follows would not end, or would show which features rows have: 0 times infinity is
+        # not a number. All processes have the same mean, and stop together.
+        if not np.isfinite(mean).all():
+            raise DistributedError("A mean over nodes is not finite: another process sent that.")
+        return mean.reshape(here.shape) / self.total
+
+    def mixed(self, released: np.ndarray) -> np.ndarray:
+        """What each node here makes of the broadcasts, after the mixings of one round."""
+        shape, time = released.shape, self._time
+        for weights in self._mixer(time, time + self.n_mixings):
+            released = weights @ self.engine.exchange(released.reshape(shape[0], -1))
+        self._time = time + self.n_mixings
+        return np.array(released).reshape(shape)
+
+
+def mixings_for(topology: Any, weights: NodeWeights, n_mixings: int) -> tuple[int, float]:
+    """Number of mixings, and the share of what a node broadcasts that it then hears itself.
+
+    Where nodes have unequal numbers of rows those with many take long steps, for the mean over
+    nodes is to step by the mean over rows. Their own next gradient would be taken too far out. So
+    there are as many mixings as it takes for a node to hear little of its own steps.
+
+    Parameters
+    ----------
+    topology : Topology
+
+    weights : NodeWeights
+
+    n_mixings : int
+        At least that many.
+
+    Returns
+    -------
+    n_mixings : int
+
+    kept : float
+    """
+    node, length = weights.farthest()
+    if length <= 1.0 + 1e-9 or topology.n_nodes == 1:
+        return n_mixings, 1.0
+    everyone = np.arange(topology.n_nodes)
+    mixer = topology.mixer(everyone, everyone)
+    spread = np.zeros(topology.n_nodes)
+    spread[node] = 1.0
+    for n_done in range(1, _MOST_MIXINGS + 1):
+        spread = mixer(n_done - 1, n_done)[0] @ spread
+        if n_done >= n_mixings and length * spread.max() <= 1.0:
+            break
+    return n_done, float(spread.max())
+
+
+class NodeRows(_whitening.PlainRows):
+    """Rows times ``L = a I + c v v^T``, which shrinks what they have along one direction.
+
+    Gradients are capped in either norm.
+
+    Parameters
+    ----------
+    direction : ndarray of shape (n_features,)
+        Of any length.
+
+    along, elsewhere : float
+        Curvatures that steps are divided by; the first is not the smaller one.
+
+    order : {1, 2}, default=2
+        Of the norm in which gradients are capped.
+    """
+
+    in_metric = True
+
+    def __init__(
+        self, direction: np.ndarray, along: float, elsewhere: float, order: int = 2
+    ) -> None:
+        # A null vector is no direction.
+        length = max(float(np.linalg.norm(direction)), 1e-300)
+        self.direction, self.curvature = direction / length, elsewhere
+        self.extremes = np.array([along, elsewhere])
+        self.scale = 1.0 / math.sqrt(elsewhere)
+        self.change = 1.0 / math.sqrt(along) - self.scale
+        self.stretch = 1.01 / math.sqrt(elsewhere)
+        self.size = self.stretch * math.sqrt(len(direction))
+        # Norms err by more where L shrinks a row, and the map of a sum has no exact part.
+        self.norm_error = 8.0 * (len(direction) + 8.0) * (along / elsewhere)
+        self.order = order
+        if order == 1:
+            # Of l1 norms, with that of the image as unit: what L adds along the direction is at
+            # most reach, and the row times its scale so at most 1 + reach.
+            reach = math.sqrt(len(direction) * along / elsewhere) if self.change else 0.0
+            self.norm_error = 4.0 * (len(direction) + 9.0) * (1.0 + reach)
+        self.map_error = 4.0 * (len(direction) + 8.0) * self.stretch
+
+    def rest(self, row_norm: float) -> float:
+        """As for `PlainRows`."""
+        return _sums.coarse_rest(len(self.direction), row_norm) * self.stretch
+
+    def forward(self, gradient: np.ndarray) -> np.ndarray:
+        """As for `PlainRows`."""
+        along = gradient @ self.direction
+        return self.scale * gradient + self.change * np.multiply.outer(along, self.direction)
+
+    back = forward
+
+    def divide(self, gradient: np.ndarray) -> np.ndarray:
+        """As for `PlainRows`."""
+        return self.forward(self.forward(gradient))
+
+    def norms(self, rows: Any, row_norm: float) -> np.ndarray:
+        """Norms of rows in the new coordinates, up to ``norm_error`` rounding errors."""
+        if self.order == 1:
+            return self._sums_of_absolutes(rows)
+        squares, along = _sums.row_squares(rows), np.ravel(rows @ self.direction)
+        near = self.scale + self.change
+        beside = np.maximum(squares - along * along, 0.0)
+        return np.sqrt(self.scale**2 * beside + near**2 * along * along)
+
+    def _sums_of_absolutes(self, rows: Any) -> np.ndarray:
+        if self.change == 0.0:
+            return self.scale * np.ravel(abs(rows).sum(axis=1))
+        if not sparse.issparse(rows):
+            return np.abs(self.forward(rows)).sum(axis=1)
+        # The image of a sparse row is not sparse. Where the row is 0 it is that of its part along
+        # the direction.
+        along = self.change * np.ravel(rows @ self.direction)
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        part = along[row] * self.direction[rows.indices]
+        more = np.abs(self.scale * rows.data + part) - np.abs(part)
+        more = np.bincount(row, more, minlength=rows.shape[0])
+        return np.abs(along) * np.abs(self.direction).sum() + more
+
+
+class NodeSums(_whitening.CappedSums):
+    """Sums of the capped gradients of one node's rows, or users, at any points.
+
+    Points are moved back to the largest norm up to which sums are certified. That changes nothing
+    but what a hostile neighbour sends, or noise that no model survives.
+
+    Parameters
+    ----------
+    data, loss, coordinates, cap
+        As for `CappedSums`.
+    """
+
+    # Means of capped rows are no longer than the cap, in norms of any order.
+    shortens_users = False
+
+    def __init__(
+        self, data: RowBlocks, loss: Loss, coordinates: _whitening.PlainRows, cap: float
+    ) -> None:
+        super().__init__(data, loss, coordinates, cap)
+        # A longest chain of additions that does not depend on how many entries are not 0.
+        self.radius = largest_norm(coordinates, replace(data.sum_shape, n_terms=None), loss, cap)
+
+    def __call__(self, weights: np.ndarray) -> np.ndarray:
+        """Sum at released weights, with an error of at most ``ROUNDING_OF_CAP * cap``.
+
+        Raises
+        ------
+        SolverError
+            If that is out of reach at any weights, which the number of rows decides.
+        """
+        norm = float(np.linalg.norm(weights))
+        if not norm <= self.radius:
+            if norm < math.inf:
+                weights = weights * (self.radius / norm * 0.999)
+            else:
+                weights = np.zeros_like(weights)
+        return super().__call__(weights)
+
+
+def largest_norm(
+    coordinates: _whitening.PlainRows, shape: _sums.SumShape, loss: Loss, cap: float
+) -> float:
+    """Norm of weights up to which the sum of a node's capped gradients is certified; 0 if none is.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+
+    shape : SumShape
+
+    loss, cap
+        As for `CappedSums`.
+
+    Returns
+    -------
+    float
+        A power of two, at most 2**40.
+    """
+    for exponent in range(40, -2, -1):
+        norm = 2.0**exponent if exponent >= 0 else 0.0
+        error = shape.rounding_error(loss, norm)
+        if coordinates.capped_error(shape, loss, error, cap) <= _whitening.ROUNDING_OF_CAP * cap:
+            return norm
+    return -1.0
+
+
+@np.errstate(all="ignore")  # a warning could tell rows apart where a neighbour is hostile
+def run_whitened(
+    network: Network,
+    start: np.ndarray,
+    released_sums: Callable[[np.ndarray], np.ndarray],
+    coordinates: _whitening.PlainRows,
+    *,
+    n_rounds: int,
+    momentum: Callable[[int], float],
+    monitor: Any = None,
+) -> np.ndarray:
+    """Run rounds of the nodes of this process, with their own last steps mixed once more.
+
+    Privacy: everything is a function of ``start``, of ``coordinates`` and of what
+    ``released_sums`` returns.
+
+    Parameters
+    ----------
+    network : Network
+
+    start : ndarray of shape (n_outputs, n_features)
+        Weights that all nodes begin with. Released or public.
+
+    released_sums : callable
+        ``released_sums(points)`` returns noisy sums in the coordinates, one of each node here, at
+        its own point; 0 for nodes without rows.
+
+    coordinates : WhitenedRows or NodeRows
+
+    n_rounds : int
+
+    momentum : callable
+        Of the number of rounds before.
+
+    monitor : callable, default=None
+        Called with 1 after each round.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes_here, n_outputs, n_features)
+    """
+    before = np.tile(start, (len(network.mine), 1, 1))
+    broadcast = before
+    for t in range(n_rounds):
+        points = network.mixed(broadcast)
+        sums = released_sums(points)
+        steps = np.stack([coordinates.back(each) for each in sums])
+        after = points - network.factors[:, np.newaxis, np.newaxis] * steps
+        broadcast = after + momentum(t) * (after - before)
+        before = after
+        if monitor is not None:
+            monitor(1)
+    return network.mixed(before)
+
+
+_LIMIT_COUNTS = 1e-3  # of epsilon: with less, noise has more lattice steps than integers hold
+_LIMIT_ROUNDS = 100
+_LIMIT_SIGNAL = 1e9
+_THEOREM_NESTEROV = 3.0  # momentum t / (t + 3)
+
+
+@dataclass(frozen=True)
+class WhitenedPlan(WhitenedMetric):
+    """Public numbers of one run, in units of the mean over rows.
+
+    Parameters
+    ----------
+    n_rounds : int
+        Noisy gradients of a node.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    curvature : float
+        Second derivative of the loss along a score, as steps assume it.
+
+    floor : float
+        Smallest curvature that a direction is trusted to have.
+
+    clip_norm : float
+        Largest residual of a row of typical norm, in the metric of the curvatures.
+
+    round_guarantees : tuple of GaussianDP or of ApproxDP
+        Of the noisy gradient of each round.
+
+    count_guarantee : GaussianDP or ApproxDP
+        Of the number of rows of each class, from which all nodes start.
+
+    moments_guarantee : GaussianDP, ApproxDP or None
+        Of noisy second moments of the rows where the budget is Gaussian, and of their noisy sum
+        where it is pure; None where they are not worth their price.
+
+    momentum : float, default=None
+        Share of the last step in the next one; None is ``t / (t + 3)`` in round t.
+
+    row_l1 : float, default=None
+        Bound on the l1 norm of a row where noise is Laplace noise; gradients are then capped in
+        that norm.
+
+    edge : float, default=0.0
+        Eigenvalues of released second moments below are taken to be zero.
+
+    excess : float, default=0.0
+        What noise adds to the square of a released mean, on average.
+    """
+
+    n_rounds: int
+    row_norm: float
+    curvature: float
+    floor: float
+    clip_norm: float
+    round_guarantees: tuple[GaussianDP | ApproxDP, ...]
+    count_guarantee: GaussianDP | ApproxDP
+    moments_guarantee: GaussianDP | ApproxDP | None
+    momentum: float | None = None
+    row_l1: float | None = None
+    edge: float = 0.0
+    excess: float = 0.0
+
+    def momentum_in(self, n_before: int) -> float:
+        """Momentum after a round with as many before it."""
+        if self.momentum is not None:
+            return self.momentum
+        return n_before / (n_before + _THEOREM_NESTEROV)
+
+    def metric(self, values: np.ndarray) -> tuple[np.ndarray, float]:
+        """Curvatures that steps are divided by, and the cap of a gradient in their metric.
+
+        Parameters
+        ----------
+        values : ndarray
+            Released eigenvalues of the mean of outer products of the rows; 0 if nothing is known.
+
+        Returns
+        -------
+        curvatures : ndarray
+
+        cap : float
+            See `~skdp.learner.DescentPlan.metric`.
+        """
+        knows_all = isinstance(self.moments_guarantee, GaussianDP)
+        curvatures, length = self.curvatures_and_length(values, knows_all=knows_all)
+        if self.row_l1 is not None:
+            return curvatures, self.clip_norm * self.row_l1 / math.sqrt(self.floor)
+        return curvatures, self.clip_norm * length
+
+
+@plain_arguments
+def plan_whitened(
+    *,
+    n_samples: float,
+    n_nodes: int,
+    n_features: int,
+    loss: Loss,
+    row_norm: float,
+    guarantee: GaussianDP | ApproxDP,
+    row_l1: float | None = None,
+) -> WhitenedPlan:
+    """Balance bias against noise by public numbers.
+
+    Parameters
+    ----------
+    n_samples : float
+        Rows that one node would need for the signal and noise of the mean over nodes: with m nodes
+        of n rows each, ``n sqrt(m)``.
+
+    n_nodes : int
+
+    n_features : int
+        Constant feature included.
+
+    loss : LogisticLoss or SoftmaxLoss
+
+    row_norm : float
+        Largest norm of a row.
+
+    guarantee : GaussianDP or ApproxDP
+        Budget of one record.
+
+    row_l1 : float, default=None
+        Largest l1 norm of a row. With it pure noise is Laplace noise where that is the quieter.
+
+    Returns
+    -------
+    WhitenedPlan
+    """
+    counting, rest = _split(guarantee, n_samples)
+    planned = partial(WhitenedPlan, row_norm=row_norm, count_guarantee=counting)
+    if isinstance(rest, GaussianDP):
+        descent = plan_descent(
+            n_samples=n_samples,
+            n_features=n_features,
+            loss=loss,
+            row_norm=row_norm,
+            guarantee=rest,
+            second_moments=n_nodes * (n_features * (n_features + 1) // 2) <= LARGEST_ARRAY,
+            averages=False,
+        )
+        return planned(
+            n_rounds=descent.n_steps,
+            curvature=descent.curvature,
+            floor=descent.floor,
+            clip_norm=descent.clip_norm,
+            round_guarantees=(descent.step_guarantee,) * descent.n_steps,
+            moments_guarantee=descent.gram_guarantee,
+            momentum=descent.momentum,
+            edge=descent.edge,
+        )
+    # A coordinate's noise for residuals and rows of norm 1.
+    size, kind = loss.n_outputs * n_features, "k_norm"
+    level = math.sqrt(size + 1.0)
+    if row_l1 is not None:
+        laplace = l1_spread(loss) * math.sqrt(2.0) * row_l1 / row_norm
+        row_l1, kind, level = (
+            (row_l1, "laplace", laplace) if laplace < level else (None, kind, level)
+        )
+    # Few rounds, for epsilon is divided by their number, and the direction of the mean row: of all
+    # directions it is the one along which rows have much in common, and the only one for which a
+    # release in as many numbers as there are features pays.
+    signal = rest.epsilon * n_samples / (rest.n_records_changed * math.sqrt(size) * level)
+    signal = min(max(signal, 1.0 / _LIMIT_SIGNAL), _LIMIT_SIGNAL)
+    moments, excess, spent = None, 0.0, 0.0
+    if signal >= defaults.MEAN_SIGNAL:
+        spent = defaults.MEAN_SHARE * rest.epsilon
+        moments = replace(rest, epsilon=spent)
+        level = NoiseLaw.of(kind, moments).level(n_features)
+        level *= rest.n_records_changed * (row_l1 or row_norm) / n_samples
+        excess = n_features * level**2
+    # Noise of all rounds together grows with their number, and what they learn with its root.
+    n_rounds = round(min(max(math.sqrt(signal / 2.0), 1.0), _LIMIT_ROUNDS))
+    return planned(
+        n_rounds=n_rounds,
+        curvature=loss.curvature if loss.n_outputs == 1 else loss.curvature / 2.0,
+        floor=row_norm**2 * max(defaults.FLOOR, 0.5 / signal),
+        clip_norm=0.5 * loss.lipschitz,
+        round_guarantees=(replace(rest, epsilon=(rest.epsilon - spent) / n_rounds),) * n_rounds,
+        moments_guarantee=moments,
+        row_l1=row_l1,
+        excess=excess,
+    )
+
+
+def l1_spread(loss: Loss) -> float:
+    """Bound on the l1 norm of a residual over its l2 norm; capping a residual keeps the ratio.
+
+    Of a softmax the entry of the label is as large as all others together.
+    """
+    return 1.0 if loss.n_outputs == 1 else 2.0
+
+
+def _split(
+    guarantee: GaussianDP | ApproxDP, n_samples: float
+) -> tuple[GaussianDP | ApproxDP, GaussianDP | ApproxDP]:
+    """Set a share aside for the number of rows of each class.
+
+    Where noise hides what separates classes, it is what keeps a model from being worse than the
+    majority; elsewhere it costs next to nothing.
+    """
+    is_pure = isinstance(guarantee, ApproxDP)
+    budget = guarantee.epsilon if isinstance(guarantee, ApproxDP) else guarantee.mu
+    share = defaults.COUNT_SIGNAL * guarantee.n_records_changed / 2.0
+    share /= max(budget * n_samples, TINY)
+    # Epsilons add up, and squares of mu.
+    power = 1.0 if is_pure else 2.0
+    share = min(max(share**power, _LIMIT_COUNTS), 0.5)
+    name = "epsilon" if is_pure else "mu"
+    parts = [budget * part ** (1.0 / power) for part in (share, 1.0 - share)]
+    of_counts, rest = (replace(guarantee, **{name: part}) for part in parts)
+    return of_counts, rest
+
 
 # A hundred rounds at most, and a thousandth for the number of rows.
 _LIMIT_GROWTH = 200.0
@@ -83,7 +657,7 @@ class WhitenedGossip:
     FOCS 2014; Dong, Roth and Su, "Gaussian differential privacy", JRSS-B 2022, corollary 2.
     """
 
-    loss: LinearLoss
+    loss: Loss
     n_features: int
     row_norm: float
     weights: NodeWeights
@@ -97,7 +671,7 @@ class WhitenedGossip:
         cls,
         target: ApproxDP,
         *,
-        loss: LinearLoss,
+        loss: Loss,
         n_features: int,
         row_norm: float,
         counts: np.ndarray,
@@ -151,34 +725,24 @@ class WhitenedGossip:
         """Refuse more rows, or users, of a node than can be certified whatever they are."""
         rules, most = self.rules, int(self.weights.counts.max())
         # The coordinates that stretch most, and the rows whose cap is least in them.
-        along = rules.floor
-        if rules.moments_guarantee is not None:
-            along = rules.steepest
+        along = rules.floor if rules.moments_guarantee is None else rules.steepest
         order = 2 if rules.row_l1 is None else 1
         worst = NodeRows(np.zeros(self.n_features), along, rules.floor, order)
         if isinstance(rules.moments_guarantee, GaussianDP):
             worst.norm_error = worst.map_error = 0.0
         cap = rules.clip_norm * self.row_norm / math.sqrt(along)
-        if rules.row_l1 is not None:
+        if order == 1:
             cap = rules.metric(np.zeros(1))[1]
-        numbers = dict(n_features=self.n_features, row_norm=self.row_norm, cap=cap)
-        numbers["shared"] = self._is_for_users
+        sizes = self.n_features, self.row_norm
 
         def is_certain(n_samples: int) -> bool:
-            return largest_norm(worst, loss=self.loss, n_samples=n_samples, **numbers) >= 1.0
+            shape = _sums.SumShape(n_samples, *sizes, shared=self._is_for_users)
+            return largest_norm(worst, shape, self.loss, cap) >= 1.0
 
         if not is_certain(most):
-            limit = largest_certain(is_certain)
-            refuse_rows(most, limit, "replace-one", unit=self.guarantee.unit)
-
-    def _check(self, data: Sequence[RowBlocks]) -> None:
-        """Refuse what the release was not planned for."""
-        for rows in data:
-            rows.check_norm(self.row_norm)
-            if (rows.users is not None) != self._is_for_users:
-                raise ValueError(
-                    "data must have users where, and only where, the guarantee is theirs."
-                )
+            _sums.refuse_rows(
+                most, _sums.largest_certain(is_certain), "replace-one", unit=self.guarantee.unit
+            )
 
     @property
     def _is_for_users(self) -> bool:
@@ -211,7 +775,12 @@ class WhitenedGossip:
         -------
         ndarray of shape (n_nodes_here, n_outputs, n_features)
         """
-        self._check(data)
+        for rows in data:
+            rows.check_norm(self.row_norm)
+            if (rows.users is not None) != self._is_for_users:
+                raise ValueError(
+                    "data must have users where, and only where, the guarantee is theirs."
+                )
         everyones = noise_source(None)
         noise = [sources[node] if sources else everyones for node in network.mine]
         scores = self._scores(data, network, noise)
@@ -221,7 +790,7 @@ class WhitenedGossip:
         sums = [NodeSums(rows, self.loss, coordinates, cap) for rows in data]
         size = self.loss.n_outputs * self.n_features
         # No record's gradient is longer than the cap. Replacing it moves its node's sum by two.
-        error, spread = CAP_SHARE * cap, 1.0
+        error, spread = _whitening.ROUNDING_OF_CAP * cap, 1.0
         law_of = partial(NoiseLaw.meeting, size=size)
         if self.rules.row_l1 is not None:
             # Residuals are capped in l2 norm, and rows in l1 norm.
@@ -262,28 +831,25 @@ class WhitenedGossip:
         purpose: str,
     ) -> np.ndarray:
         """Release what each node here is asked for, with noise of its own."""
-        values, lattice = [], None
-        for (ask, n_units), source in zip(asked, noise, strict=True):
-            value = ask()
-            if lattice is None:
-                lattice = Lattice.for_sensitivity(
-                    sensitivity, size=value.size, order=law.order, error=error
-                )
-            if n_units == 0:  # who has no rows is public, and has nothing to hide
-                values.append(np.zeros_like(value))
-                continue
-            values.append(
-                release(
-                    value,
-                    law=law,
-                    sensitivity=sensitivity,
-                    error=error,
-                    lattice=lattice,
-                    random_state=source,
-                    purpose=purpose,
-                )
-            )
-        return np.stack(values)
+        values = [ask() for ask, _ in asked]
+        lattice = Lattice.for_sensitivity(
+            sensitivity, size=values[0].size, order=law.order, error=error
+        )
+        told = partial(
+            release,
+            law=law,
+            sensitivity=sensitivity,
+            error=error,
+            lattice=lattice,
+            purpose=purpose,
+        )
+        # Who has no rows is public, and has nothing to hide.
+        return np.stack(
+            [
+                told(value, random_state=source) if n_units else np.zeros_like(value)
+                for value, (_, n_units), source in zip(values, asked, noise, strict=True)
+            ]
+        )
 
     def _scores(
         self, data: Sequence[RowBlocks], network: Network, noise: Sequence[NoiseSource]
@@ -299,18 +865,20 @@ class WhitenedGossip:
         sensitivity = float(changed) if kind == "laplace" else math.sqrt(changed)
         noisy = partial(self._released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
         noisy = partial(noisy, purpose="numbers of the classes at one node")
-        totals = noisy([(partial(class_counts, rows, n_outputs), rows.n_units) for rows in data])
+        totals = noisy(
+            [(partial(_sums.class_counts, rows, n_outputs), rows.n_units) for rows in data]
+        )
         deviation = law.level(n_outputs) * sensitivity / self.weights.n_samples
         return starting_scores(network.mean(totals), deviation)
 
     def _coordinates(
         self, data: Sequence[RowBlocks], network: Network, noise: Sequence[NoiseSource]
-    ) -> tuple[PlainRows, float, np.ndarray]:
+    ) -> tuple[_whitening.PlainRows, float, np.ndarray]:
         """Where gradients are capped and released, the cap, and a typical row; all of released."""
         rules, guarantee = self.rules, self.rules.moments_guarantee
         constant = data[0].constant
         typical = np.eye(1, self.n_features, self.n_features - 1)[0] * constant
-        coordinates: PlainRows
+        coordinates: _whitening.PlainRows
         order = 2 if rules.row_l1 is None else 1
         if guarantee is None:
             curvatures, cap = rules.metric(np.zeros(1))
@@ -329,7 +897,7 @@ class WhitenedGossip:
             typical = moments[-1] / constant
             values, vectors = eigenvectors(moments)
             curvatures, cap = rules.metric(values)
-            coordinates = WhitenedRows(vectors, curvatures)
+            coordinates = _whitening.WhitenedRows(vectors, curvatures)
         else:
             # A row is at most so long, in the norm of the noise, and another one opposite at most.
             longest = self.row_norm if rules.row_l1 is None else rules.row_l1
@@ -337,7 +905,7 @@ class WhitenedGossip:
                 self._released,
                 law=NoiseLaw.of("k_norm" if order == 2 else "laplace", guarantee),
                 sensitivity=guarantee.n_records_changed * longest,
-                error=ROUNDING_SHARE * longest,
+                error=_sums.ROUNDING_SHARE * longest,
                 noise=noise,
                 purpose="sum of the rows of one node",
             )

@@ -1,10 +1,76 @@
 """All nodes in this process."""
 
+from typing import Protocol
+
 import numpy as np
 
 from skdp.topology import Topology
 
-__all__ = ["LocalEngine"]
+
+class Engine(Protocol):
+    """Carries released messages between nodes; each process runs some of them.
+
+    Every method is collective: all processes call it, in the same order. Only released
+    parameters and public numbers are ever given to it.
+    """
+
+    def open(self, topology: Topology, width: int) -> None:
+        """Prepare to exchange messages of ``width`` numbers along the edges of ``topology``."""
+
+    def close(self) -> None:
+        """Free what `open` has taken."""
+
+    @property
+    def mine(self) -> np.ndarray:
+        """Nodes that this process runs, in ascending order."""
+
+    @property
+    def heard(self) -> np.ndarray:
+        """Nodes whose messages `exchange` returns, in its order."""
+
+    @property
+    def is_distributed(self) -> bool:
+        """Whether there are other processes, which could compute noise from a shared seed."""
+
+    def exchange(self, messages: np.ndarray) -> np.ndarray:
+        """Send each node's message to its neighbours.
+
+        Parameters
+        ----------
+        messages : ndarray of shape (len(mine), width)
+            Released parameters.
+
+        Returns
+        -------
+        ndarray of shape (len(heard), width)
+            Valid until the next call.
+        """
+
+    def collect(self, values: np.ndarray) -> np.ndarray:
+        """Gather released or public values of all nodes, in the order of nodes.
+
+        Parameters
+        ----------
+        values : ndarray of shape (len(mine), ...)
+
+        Returns
+        -------
+        ndarray of shape (n_nodes, ...)
+        """
+
+    def agree(self, error: BaseException | None, token: object = None) -> None:
+        """Raise on every process if one brings an error or their public tokens differ.
+
+        Parameters
+        ----------
+        error : Exception or None
+            What went wrong here. Other processes learn its type only.
+
+        token : object
+            Public, must be equal on all processes: parameters, number of features. Of dicts those
+            entries are compared whose names several processes have, and the error names a
+            difference.
+        """
 
 
 class LocalEngine:
@@ -17,20 +83,10 @@ class LocalEngine:
 
     def open(self, topology: Topology, width: int) -> None:
         """See `Engine.open`."""
-        self._nodes = np.arange(topology.n_nodes)
+        self.mine = self.heard = np.arange(topology.n_nodes)
 
     def close(self) -> None:
         """See `Engine.close`."""
-
-    @property
-    def mine(self) -> np.ndarray:
-        """All nodes."""
-        return self._nodes
-
-    @property
-    def heard(self) -> np.ndarray:
-        """All nodes."""
-        return self._nodes
 
     def exchange(self, messages: np.ndarray) -> np.ndarray:
         """Return the messages."""

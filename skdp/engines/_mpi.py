@@ -6,20 +6,331 @@ Nothing waits inside MPI where it could not look around: collective calls are st
 completed in a loop that also listens for processes that have left.
 """
 
+import atexit
+import dataclasses
+import hashlib
 import json
+import math
+import os
+import pickle
+import signal
 import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import cache, partial
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from skdp._validation import positive
-from skdp.engines._channel import Channel
-from skdp.engines._job import channel_of, job
-from skdp.engines._token import digest_of, entries_of, odd_ones, processes, what_differs
+from skdp._validation import positive, shown
 from skdp.exceptions import DistributedError
 from skdp.topology import Topology
 
-__all__ = ["MPIEngine"]
+
+def digest_of(token: object) -> bytes:
+    """SHA-256 of a public value, the same for equal values in all processes."""
+    return hashlib.sha256(repr(_comparable(token)).encode()).digest()
+
+
+def _comparable(value: Any) -> Any:
+    """Lists of texts, the same for equal values."""
+    if hasattr(value, "public_value"):
+        value = value.public_value()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        value = (type(value).__qualname__, *(getattr(value, f.name) for f in fields))
+    if isinstance(value, np.ndarray):
+        plain = {"i": np.int64, "f": np.float64, "b": np.bool_}.get(value.dtype.kind)
+        flat = value.ravel()
+        content = flat.tolist() if plain is None else flat.astype(plain).tobytes()
+        value = (value.dtype.kind, value.shape, content)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        value = sorted(value.items(), key=lambda item: repr(item[0]))
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    if isinstance(value, list | tuple):
+        return list(map(_comparable, value))
+    if not isinstance(value, None | bool | int | float | str | bytes):
+        value = pickle.dumps(value, protocol=5)
+    # Arrays may be large.
+    return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else repr(value)
+
+
+def entries_of(token: object) -> dict[str, tuple[str, str]] | None:
+    """What a mapping holds, as it is shown, and a digest of all of it; None for another token."""
+    if not isinstance(token, dict):
+        return None
+    return {
+        str(name): (shown(value), digest_of(value).hex())
+        for name, value in sorted(token.items(), key=lambda item: str(item[0]))
+    }
+
+
+def odd_ones(values: Mapping[int, Hashable]) -> tuple[int, list[int]]:
+    """A process that holds what most do, and those that hold something else."""
+    counts = Counter(values.values())
+    usual = max(values, key=lambda r: counts[values[r]])  # the first of them
+    return usual, [r for r in values if values[r] != values[usual]]
+
+
+def processes(ranks: list[int]) -> str:
+    """Processes, in words."""
+    return f"process {', '.join(map(str, ranks))}"
+
+
+def what_differs(entries: list[dict[str, Any]]) -> str | None:
+    """What is not the same in all processes, in words, by what `entries_of` gives for each."""
+    words = []
+    for name in dict.fromkeys(name for each in entries for name in each):
+        held = {r: each[name] for r, each in enumerate(entries) if name in each}
+        usual, differ = odd_ones({r: digest for r, (_, digest) in held.items()})
+        if not differ:
+            continue
+        text, expected = held[differ[0]][0], held[usual][0]
+        where = processes([r for r in differ if held[r] == held[differ[0]]])
+        if text == expected:  # as far as it is shown
+            words.append(f"{name} in {where} is not that of process {usual}, {text}")
+        else:
+            words.append(f"{name} is {text} in {where} and {expected} in process {usual}")
+    return "; ".join(words) or None
+
+
+# Tags of the messages of a process that ends, that alone has failed, or that waits: the highest
+# that every MPI library has, as a process may end when there is only the user's communicator.
+LEFT, _FAILED, _WAITS = 32767, 32766, 32765
+_EAGER = 0.02  # seconds of a wait during which the processor is not given away
+GRACE = 1.0  # seconds that whatever is on its way may take
+_NOTE = 30.0  # seconds until a wait is reported
+_CALL = 5.0  # seconds after which who waits says so, again and again
+
+_give_way: Callable[[], object] = getattr(os, "sched_yield", lambda: time.sleep(0.0))
+
+
+class Channel:
+    """Communicator of our own, apart from the user's messages, on which waiting has an end."""
+
+    def __init__(self, MPI: Any, comm: Any, patience: float) -> None:
+        self.MPI, self.rank, self.size = MPI, comm.rank, comm.size
+        self.comm: Any = comm
+        self.left: set[int] = set()
+        self.failed: set[int] = set()
+        self.told: list[Any] = []
+        self.calls: list[Any] = []
+        self.heard_from: dict[int, float] = {}  # processes that wait, at what time
+        self.together = False  # the last agreement was on an error
+        self.failure: str | None = None  # type of an error of this process alone
+        self.wait(comm.Ibarrier(), patience)
+        self.comm = comm.Dup()
+
+    def check(self) -> None:
+        """End the job after an error: what is started now would meet what others wait for."""
+        if self.failure is not None:
+            self.abort(f"stopped inside fit with {self.failure} and went on")
+
+    def fail(self, error: BaseException) -> None:
+        """After an error of this process alone: tell the others, who count on it."""
+        if self.failure is not None or self.size == 1:
+            return
+        self.failure = type(error).__name__
+        self.told = tell(self.comm, _FAILED)
+        until = time.monotonic() + GRACE  # some libraries send only while they are called
+        while not self.MPI.Request.Testall(self.told) and time.monotonic() < until:
+            time.sleep(1e-3)
+
+    def wait(self, request: Any, patience: float) -> None:
+        """Complete a request, or end the job if another process will never take part."""
+        try:
+            self._complete(request, patience)
+        except BaseException as error:
+            self.fail(error)
+            raise
+
+    def _complete(self, request: Any, patience: float) -> None:
+        begin = time.monotonic()
+        look, note = GRACE, _NOTE
+        pause = min(_CALL, patience / 8)
+        call = pause
+        turn = 1.5 * GRACE * min(self.rank, 3)  # so that not all say the same
+        while not request.Test():
+            waited = time.monotonic() - begin
+            if waited < _EAGER:
+                _give_way()
+                continue
+            time.sleep(1e-3)
+            if waited < look:
+                continue
+            if self.left and waited > look + turn:
+                self.abort(f"waits for process {min(self.left)}, which has ended")
+            # Rather that process itself says more, if its error escapes.
+            if self.failed and waited > look + turn + 2 * GRACE:
+                self.abort(f"waits for process {min(self.failed)}, which has failed")
+            if waited > patience + turn:
+                self.abort(f"has waited {patience:g} s for {self.silent(3 * (pause + GRACE))}")
+            if self.left or self.failed:
+                continue
+            if waited > note:
+                self.report(f"waits for other processes to call fit, up to {patience:g} s")
+                note = math.inf
+            if waited > call:
+                self.calls = [sent for sent in self.calls if not sent.Test()]
+                self.calls += tell(self.comm, _WAITS)
+                call = waited + pause
+            look = waited + GRACE
+            self.listen()
+
+    def listen(self) -> None:
+        """Note which processes have left or failed, or wait as this one does."""
+        for tag, gone in [(LEFT, self.left), (_FAILED, self.failed)]:
+            gone.update(self.senders(tag))
+        for rank in self.senders(_WAITS):
+            self.heard_from[rank] = time.monotonic()
+
+    def senders(self, tag: int) -> Iterator[int]:
+        """Who has sent such a message since this was last asked."""
+        status = self.MPI.Status()
+        while self.comm.Iprobe(self.MPI.ANY_SOURCE, tag, status):
+            self.comm.Recv(np.empty(0, dtype=np.uint8), status.source, tag)
+            yield status.source
+
+    def silent(self, seconds: float) -> str:
+        """The processes that have not said of late that they wait, too."""
+        since = time.monotonic() - seconds
+        others = [q for q in range(self.size) if q != self.rank]
+        silent = [q for q in others if self.heard_from.get(q, -math.inf) < since]
+        return processes(silent) if silent else "other processes"
+
+    def leave(self) -> list[Any]:
+        """Tell the others that this process ends."""
+        if self.failure is not None:
+            self.abort(f"stopped inside fit with {self.failure}")
+        return tell(self.comm, LEFT)
+
+    def is_over(self) -> bool:
+        """Whether all others have left."""
+        self.listen()
+        return len(self.left) == self.size - 1
+
+    def report(self, what: str) -> None:
+        """Say something of this process."""
+        say(f"process {self.rank} of {self.size} {what}")
+
+    def abort(self, what: str) -> None:
+        """End all processes."""
+        self.report(f"{what}; the job ends")
+        end(self.MPI)
+
+
+def tell(comm: Any, tag: int) -> list[Any]:
+    """Send an empty message to all others, and return the requests."""
+    nothing = np.empty(0, dtype=np.uint8)
+    return [comm.Isend(nothing, q, tag) for q in range(comm.size) if q != comm.rank]
+
+
+def end(MPI: Any) -> None:
+    """End all processes of the job, this one included."""
+    time.sleep(GRACE)  # launchers drop what they have not yet passed on; others may say more
+    MPI.COMM_WORLD.Abort(1)
+    time.sleep(GRACE)  # it may return, and the launcher take its time
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def say(sentence: str) -> None:
+    """Say something where the job was started."""
+    sys.stdout.flush()
+    sys.stderr.write(f"skdp: {sentence}.\n")
+    sys.stderr.flush()
+
+
+# Number of processes that a launcher started: MPICH and its kin, Open MPI, MVAPICH; last of all
+# Slurm, which others run on.
+_LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+
+
+class _Job:
+    """MPI in this process."""
+
+    def __init__(self, MPI: Any) -> None:
+        self.MPI = MPI
+        self.pid = os.getpid()
+        self.key = MPI.Comm.Create_keyval()
+        self.channels: list[Channel] = []
+        if MPI.COMM_WORLD.size > 1:
+            atexit.register(self.leave)
+            self.excepthook, sys.excepthook = sys.excepthook, self.fail
+
+    def is_running(self) -> bool:
+        """Whether MPI can be called; not in a fork, which owns no connection."""
+        return os.getpid() == self.pid and not self.MPI.Is_finalized()
+
+    def leave(self) -> None:
+        """At exit, whatever brought it about: wait for the others, as MPI itself does."""
+        if self.is_running():
+            sent = [request for channel in self.channels for request in channel.leave()]
+            if not self.channels:  # others may wait for this process to make the first
+                sent = tell(self.MPI.COMM_WORLD, LEFT)
+            while not all(channel.is_over() for channel in self.channels):
+                time.sleep(1e-3)
+            self.MPI.Request.Waitall(sent)
+
+    def fail(
+        self,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+    ) -> None:
+        """Uncaught exception: report it as ever, then end the job."""
+        if not self.is_running():
+            self.excepthook(kind, error, trace)
+            return
+        world = self.MPI.COMM_WORLD
+        if issubclass(kind, DistributedError):
+            # It is the same in all processes: the first ends the job before others have said so.
+            rank = min((channel.rank for channel in self.channels), default=world.rank)
+            time.sleep(1.5 * GRACE * min(rank, 3))
+        self.excepthook(kind, error, trace)
+        say(f"process {world.rank} of {world.size} failed with {kind.__name__}; the job ends")
+        end(self.MPI)
+
+
+@cache
+def job() -> _Job:
+    """MPI, started at the first call."""
+    advice = 'pip install "skdp[mpi]" && pip install mpich'
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise ImportError(f"MPIEngine needs mpi4py and an MPI library: {advice}") from error
+    except RuntimeError as error:
+        raise ImportError(
+            "mpi4py has found no MPI library; load the one of your cluster, or on a single "
+            f"machine: {advice}"
+        ) from error
+    launched = {name: os.environ[name] for name in _LAUNCHED if name in os.environ}
+    name, count = next(iter(launched.items()), ("", "1"))
+    if MPI.COMM_WORLD.size == 1 and count.isdecimal() and int(count) > 1:
+        raise RuntimeError(
+            f"The launcher started {count} processes ({name}), but each is alone in its job: "
+            "mpiexec belongs to another MPI library than mpi4py has found. Use the mpiexec that "
+            f"is installed beside {sys.executable}, or your cluster's, and keep one MPI library "
+            "only."
+        )
+    return _Job(MPI)
+
+
+def channel_of(comm: Any, patience: float) -> Channel:
+    """Our own channel beside a communicator, opened at the first call."""
+    here = job()
+    channel = comm.Get_attr(here.key)
+    if channel is None:
+        channel = Channel(here.MPI, comm, patience)
+        comm.Set_attr(here.key, channel)
+        here.channels.append(channel)
+    return channel
+
 
 _NAME, _DIGEST = 64, 32  # bytes of an error's type and of a token in a record
 
@@ -51,6 +362,14 @@ class MPIEngine:
     patience : float, default=120.0
         Seconds to wait for other processes, after which the job ends and says for which it has
         waited: they may load their rows that much longer than this one.
+
+    Attributes
+    ----------
+    mine : ndarray of int
+        Nodes of this process, consecutive.
+
+    heard : ndarray of int
+        Nodes of this process and their neighbours, ascending.
 
     Raises
     ------
@@ -85,24 +404,23 @@ class MPIEngine:
         self._is_open = False
         self._graph: Any = None
         self._outer: BaseException | None = None
-        self._mine = self._heard = np.arange(0)
+        self.mine = self.heard = np.arange(0)
 
     def __repr__(self) -> str:
         comm = "" if self._base is None else "comm, "
         return f"MPIEngine({comm}patience={self._patience!r})"
 
-    def __deepcopy__(self, memo: object) -> "MPIEngine":
+    def __deepcopy__(self, memo: object = None) -> "MPIEngine":
         return self
 
-    def __sklearn_clone__(self) -> "MPIEngine":
-        return self
+    __sklearn_clone__ = __deepcopy__
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._base is not None:
             raise TypeError(
                 "An MPIEngine with a communicator cannot be pickled; set engine='mpi' first."
             )
-        return _with_patience, (self._patience,)
+        return partial(MPIEngine, patience=self._patience), ()
 
     @property
     def _channel(self) -> Channel:
@@ -122,16 +440,6 @@ class MPIEngine:
     def rank(self) -> int:
         """Number of this process."""
         return int(self._comm.rank)
-
-    @property
-    def mine(self) -> np.ndarray:
-        """Nodes of this process, consecutive."""
-        return self._mine
-
-    @property
-    def heard(self) -> np.ndarray:
-        """Nodes of this process and their neighbours, ascending."""
-        return self._heard
 
     def nodes(self, n_nodes: int) -> np.ndarray:
         """Nodes of a network that this process runs: whose rows it needs.
@@ -189,17 +497,17 @@ class MPIEngine:
         outward = here[first] & ~here[second]
         self._peers = np.unique(owner[second[outward]])
 
-        self._mine = np.flatnonzero(here)
-        self._heard = np.union1d(self._mine, second[outward])
-        own = np.searchsorted(self._heard, self._mine[0])
-        self._buffer = np.zeros((len(self._heard), width))
-        self._own = self._buffer[own : own + len(self._mine)]
+        self.mine = np.flatnonzero(here)
+        self.heard = np.union1d(self.mine, second[outward])
+        own = np.searchsorted(self.heard, self.mine[0])
+        self._buffer = np.zeros((len(self.heard), width))
+        self._own = self._buffer[own : own + len(self.mine)]
 
         given = [np.unique(first[outward & (owner[second] == q)]) for q in self._peers]
-        self._given = np.concatenate([np.empty(0, int), *given]) - self._mine[0]
+        self._given = np.concatenate([np.empty(0, int), *given]) - self.mine[0]
         self._outbox = np.empty((len(self._given), width))
         n_given = np.array([len(nodes) for nodes in given], dtype=int)
-        taken = [np.flatnonzero(owner[self._heard] == q) for q in self._peers]
+        taken = [np.flatnonzero(owner[self.heard] == q) for q in self._peers]
         n_taken = np.array([len(places) for places in taken], dtype=int)
         at = np.array([places[0] for places in taken], dtype=int)
         first_given = np.cumsum(n_given) - n_given
@@ -233,9 +541,9 @@ class MPIEngine:
         """See `Engine.collect`; values are integers, booleans or become float64."""
         values = np.asarray(values)
         error = None
-        if len(values) != len(self._mine):
+        if len(values) != len(self.mine):
             error = ValueError(
-                f"values must have {len(self._mine)} rows, one a node here; got {len(values)}."
+                f"values must have {len(self.mine)} rows, one a node here; got {len(values)}."
             )
         kind, shape = values.dtype.kind, values.shape[1:]
         self.agree(error, ("collect", kind, shape))
@@ -280,7 +588,8 @@ class MPIEngine:
         if error is not None:
             raise error
         if len(failed):
-            each = ", ".join(f"{r} ({_text(records[r, 1 : 1 + _NAME])})" for r in failed)
+            types = {r: records[r, 1 : 1 + _NAME].tobytes().rstrip(b"\0") for r in failed}
+            each = ", ".join(f"{r} ({kind.decode(errors='replace')})" for r, kind in types.items())
             raise DistributedError(
                 f"An error occurred in process {each} of {channel.size}; that process reports it."
             )
@@ -295,14 +604,11 @@ class MPIEngine:
         usual, differ = odd_ones(dict(enumerate(digests)))
         if not differ:
             return None
-        entries = self._everyones(entries_of(token))
+        told = json.dumps(entries_of(token)).encode()
+        entries = [json.loads(text) for text in self.gather(told)]
         if None in entries:
             return f"those of {processes(differ)} are not those of {processes([usual])}"
         return what_differs(entries)
-
-    def _everyones(self, value: object) -> list[Any]:
-        """Public JSON values of all processes."""
-        return [json.loads(text) for text in self._gathered(json.dumps(value).encode())]
 
     def gather(self, data: bytes) -> list[bytes]:
         """What each process brings, whatever it holds, in the order of processes: for audits.
@@ -315,25 +621,14 @@ class MPIEngine:
         -------
         list of bytes
         """
-        self._channel.check()
-        return self._gathered(data)
-
-    def _gathered(self, text: bytes) -> list[bytes]:
         channel = self._channel
-        data = np.frombuffer(text, dtype=np.uint8)
+        channel.check()
+        letters = np.frombuffer(data, dtype=np.uint8)
         sizes = np.empty(channel.size, dtype=np.int64)
-        request = channel.comm.Iallgather(np.array([len(data)], dtype=np.int64), sizes)
+        request = channel.comm.Iallgather(np.array([len(letters)], dtype=np.int64), sizes)
         channel.wait(request, self._patience)
         padded = np.zeros(sizes.max(), dtype=np.uint8)
-        padded[: len(data)] = data
+        padded[: len(letters)] = letters
         found = np.empty((channel.size, len(padded)), dtype=np.uint8)
         channel.wait(channel.comm.Iallgather(padded, found), self._patience)
         return [row[:n].tobytes() for row, n in zip(found, sizes, strict=True)]
-
-
-def _text(letters: np.ndarray) -> str:
-    return letters.tobytes().rstrip(b"\0").decode(errors="replace")
-
-
-def _with_patience(patience: float) -> MPIEngine:
-    return MPIEngine(patience=patience)

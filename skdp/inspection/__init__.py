@@ -2,10 +2,10 @@
 
 from skdp.inspection._additive_effects import AdditiveEffect, AdditiveEffectsDisplay
 from skdp.inspection._ledger_display import BudgetLedgerDisplay
+from skdp.inspection._privacy_utility import PrivacyUtilityDisplay
 from skdp.inspection._profile_display import PrivacyProfileDisplay
 from skdp.inspection._report import PrivacyReport, privacy_report, report_schema
 from skdp.inspection._topology_display import TopologyDisplay
-from skdp.metrics._privacy_utility import PrivacyUtilityDisplay
 
 __all__ = [
     "AdditiveEffect",

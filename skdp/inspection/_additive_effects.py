@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
 import numpy as np
@@ -12,8 +12,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import non_negative, positive_int, shown
-
-__all__ = ["AdditiveEffect", "AdditiveEffectsDisplay"]
+from skdp.inspection._axes import checked_axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +40,7 @@ class AdditiveEffect:
     deviations: np.ndarray | None
 
 
+@dataclass(eq=False, repr=False)
 class AdditiveEffectsDisplay:
     """One curve a column: what its values add to the score of a linear model, and the noise in it.
 
@@ -95,10 +95,10 @@ class AdditiveEffectsDisplay:
     ((1, 106), 'approximation')
     """
 
-    def __init__(self, effects, kind=None, *, classes=None):
-        self.effects = effects
-        self.kind = kind
-        self.classes = classes
+    effects: list[AdditiveEffect]
+    kind: str | None = None
+    _: KW_ONLY
+    classes: np.ndarray | None = None
 
     @classmethod
     def from_estimator(cls, estimator, columns=None, *, n_values=101, ax=None, **kwargs):
@@ -175,21 +175,16 @@ class AdditiveEffectsDisplay:
         self : AdditiveEffectsDisplay
         """
         import matplotlib.pyplot as plt
-        from matplotlib.axes import Axes
 
         non_negative(n_deviations=n_deviations)
         n = len(self.effects)
         if ax is None:
-            width = min(3, n)
-            height = math.ceil(n / width)
-            size = (3.2 * width, 2.4 * height)
-            figure = plt.figure(figsize=size, layout="constrained")
+            width, height = min(3, n), math.ceil(n / min(3, n))
+            figure = plt.figure(figsize=(3.2 * width, 2.4 * height), layout="constrained")
             ax = [figure.add_subplot(height, width, place + 1) for place in range(n)]
             for one in ax[1:]:
                 one.sharey(ax[0])
-        axes = np.asarray(ax, dtype=object).ravel()
-        if len(axes) != n or not all(isinstance(one, Axes) for one in axes):
-            raise ValueError(f"ax must hold {n} axes, one a column, or be None; got {shown(ax)}.")
+        axes = checked_axes(ax, n, f"{n} axes, one a column")
         self.axes_, self.figure_ = axes, axes[0].figure
         drawn = [
             self._draw(one, effect, float(n_deviations), kwargs)
@@ -235,7 +230,7 @@ class _Part:
     """A fitted transformer of some columns, and where its output is in the rows."""
 
     def __init__(self, transformer, names, start):
-        self.transformer, self.names, self.start = transformer, list(names), start
+        self.transformer, self.names, self.start = transformer, names, start
         self.ranges = _ranges(transformer, len(self.names))
         self.is_numeric = self.ranges is not None
         self.categories = getattr(transformer, "categories_", ())
@@ -244,7 +239,7 @@ class _Part:
         """Values of a column from end to end, its knots among them; or its categories."""
         if not self.is_numeric:
             return np.asarray(self.categories[j])
-        knots = (self.ranges or [])[j]
+        knots = self.ranges[j]
         between = max(1, math.ceil((n_values - 1) / (len(knots) - 1)))
         places = np.arange((len(knots) - 1) * between + 1) / between
         return np.interp(places, np.arange(len(knots)), knots)
@@ -323,9 +318,10 @@ def _parts(steps):
                 f"and model; got {shown(step)}."
             )
     check_is_fitted(first)
+    numbered = [f"x{i}" for i in range(first.n_features_in_)]
+    given = list(getattr(first, "feature_names_in_", numbered))
     if not isinstance(first, ColumnTransformer):
-        return [_Part(first, _names(first), 0)]
-    given = list(getattr(first, "feature_names_in_", _numbered(first.n_features_in_)))
+        return [_Part(first, given, 0)]
     parts = []
     for name, transformer, columns in first.transformers_:
         if isinstance(transformer, str):  # "drop"
@@ -341,14 +337,6 @@ def _longest_row(step):
     if isinstance(step, Normalizer):
         return 1.0 if norm == "l2" else None
     return float(norm) if isinstance(norm, Real) else None
-
-
-def _names(transformer):
-    return getattr(transformer, "feature_names_in_", _numbered(transformer.n_features_in_))
-
-
-def _numbered(n):
-    return [f"x{i}" for i in range(n)]
 
 
 def _ranges(transformer, n_columns):

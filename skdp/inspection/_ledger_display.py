@@ -1,19 +1,15 @@
 """What a ledger has spent over time, beside its budget."""
 
 import os
-
-import numpy as np
+from dataclasses import dataclass
 
 from skdp._validation import one_of, shown
+from skdp.inspection._axes import OneAxes
 from skdp.privacy import BudgetLedger
 
-__all__ = ["BudgetLedgerDisplay"]
 
-_AXES = ("time", "charge")
-_NAMES = ("label", "team")
-
-
-class BudgetLedgerDisplay:
+@dataclass(eq=False, repr=False)
+class BudgetLedgerDisplay(OneAxes):
     """What the charges of a ledger have spent, over time and by label, beside the budget.
 
     Make one with `from_ledger`.
@@ -66,10 +62,9 @@ class BudgetLedgerDisplay:
     [('all together', (0.5, 1.5, 2.0)), ('counts', (0.5, 1.0)), ('model', (1.0,))]
     """
 
-    def __init__(self, courses, epsilon, delta=0.0):
-        self.courses = courses
-        self.epsilon = epsilon
-        self.delta = delta
+    courses: list
+    epsilon: float
+    delta: float = 0.0
 
     @classmethod
     def from_ledger(cls, ledger, *, by="label", ax=None, name=None, **kwargs):
@@ -95,7 +90,7 @@ class BudgetLedgerDisplay:
             ledger = BudgetLedger(ledger)
         if not isinstance(ledger, BudgetLedger):
             raise ValueError(f"ledger must be a BudgetLedger or its path; got {shown(ledger)}.")
-        one_of(_NAMES, by=by)
+        one_of(("label", "team"), by=by)
         display = cls(list(ledger._courses(by)), ledger.epsilon, ledger.delta)
         return display.plot(ax, name=name, **kwargs)
 
@@ -104,11 +99,8 @@ class BudgetLedgerDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            None makes a figure.
-
-        name : str, default=None
-            Title.
+        ax, name
+            As for `PrivacyProfileDisplay.plot`.
 
         over : {"time", "charge"}, default="time"
             What the horizontal axis shows: times in UTC, or the number of charges.
@@ -120,15 +112,16 @@ class BudgetLedgerDisplay:
         -------
         self : BudgetLedgerDisplay
         """
-        import matplotlib.pyplot as plt
-
-        one_of(_AXES, over=over)
-        if ax is None:
-            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
-        self.lines_ = []
+        one_of(("time", "charge"), over=over)
+        ax, self.lines_ = self._axes(ax, name), []
         for number, course in enumerate(self.courses):
-            places, epsilons = self._steps(course, over)
+            # Steps go from nothing spent to the last charge of all.
+            if over == "charge":
+                places = [0, *course.charges, self.courses[0].charges[-1]]
+            else:
+                times = self.courses[0].times
+                places = [times[0], *course.times, times[-1]]
+            epsilons = [0.0, *course.epsilons, course.epsilons[-1]]
             style = {"drawstyle": "steps-post", "label": course.name or "(no label)"}
             if not number:
                 style |= {"color": "black", "linewidth": 2.2, "zorder": 3, **kwargs}
@@ -140,16 +133,5 @@ class BudgetLedgerDisplay:
         ax.set(xlabel=below, ylabel=f"epsilon spent{at}", ylim=(0.0, 1.1 * self.epsilon))
         if over == "time":
             ax.tick_params(axis="x", labelrotation=25)
-        if name is not None:
-            ax.set_title(name)
         ax.legend(fontsize="small")
         return self
-
-    def _steps(self, course, over):
-        """Ends of the steps of a course, from nothing spent until the last charge of all."""
-        whole = self.courses[0]
-        if over == "charge":
-            places = [0, *course.charges, whole.charges[-1]]
-        else:
-            places = [whole.times[0], *course.times, whole.times[-1]]
-        return np.asarray(places), np.array([0.0, *course.epsilons, course.epsilons[-1]])

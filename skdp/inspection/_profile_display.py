@@ -1,19 +1,21 @@
 """Privacy profiles side by side."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import positive, shown
+from skdp.inspection._axes import OneAxes
 from skdp.privacy import ApproxDP, Guarantee
-
-__all__ = ["PrivacyProfileDisplay"]
 
 _N_POINTS = 401
 _FLOOR = 1e-12  # deltas below it are not drawn, unless a guarantee states one
 _MOST_EPSILON = 100.0
 
 
-class PrivacyProfileDisplay:
+@dataclass(eq=False, repr=False)
+class PrivacyProfileDisplay(OneAxes):
     """Privacy profiles: for every epsilon the least delta that guarantees prove, side by side.
 
     Make one with `from_guarantees` or `from_estimator`. A curve that lies below another one
@@ -58,10 +60,9 @@ class PrivacyProfileDisplay:
     ['Laplace noise', 'Gaussian noise']
     """
 
-    def __init__(self, guarantees, epsilons, deltas):
-        self.guarantees = guarantees
-        self.epsilons = epsilons
-        self.deltas = deltas
+    guarantees: dict[str, Guarantee]
+    epsilons: np.ndarray
+    deltas: np.ndarray
 
     @classmethod
     def from_guarantees(cls, guarantees, *, max_epsilon=None, ax=None, name=None, **kwargs):
@@ -128,11 +129,7 @@ class PrivacyProfileDisplay:
         -------
         self : PrivacyProfileDisplay
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
+        ax = self._axes(ax, name)
         self.lines_, self.points_ = [], []
         floor = _floor(self.guarantees.values())
         for (label, guarantee), deltas in zip(self.guarantees.items(), self.deltas, strict=True):
@@ -150,8 +147,6 @@ class PrivacyProfileDisplay:
             xlabel=f"epsilon ({one.adjacency}, one {one.unit})",
             ylabel="delta; less is more private",
         )
-        if name is not None:
-            ax.set_title(name)
         ax.legend(fontsize="small")
         return self
 

@@ -1,17 +1,854 @@
 """A report for whoever answers for the data: one page, and details below it."""
 
+import inspect
 import json
-from dataclasses import dataclass
-from importlib.resources import files
+import math
+import os
+import platform
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from skdp._validation import shown
-from skdp.inspection._report_data import report_of
-from skdp.inspection._report_render import as_fragment, as_html, as_markdown, as_text
-from skdp.inspection._report_subject import subject_of
+import numpy as np
+import sklearn
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["PrivacyReport", "privacy_report", "report_schema"]
+from skdp import __version__, privacy
+from skdp._validation import is_auto, shown
+from skdp.distributed import DistributedDPClassifier
+from skdp.exceptions import NoConversionError
+from skdp.inspection import _report_page as page
+from skdp.inspection import _report_texts as texts
+from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
+from skdp.learner import StatedGuarantee
+from skdp.linear_model import MIPrivateSGDRegressor
+from skdp.metrics import Evaluation
+from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
+from skdp.pipeline import DPPipeline, guarantee_of
+from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
+from skdp.privacy import Guarantee
+
+_NORMS = "Hardt and Talwar, STOC 2010, section 4"
+_COSINES = f"{_NORMS}; Awan and Slavkovic, JASA 2021"
+# What each noise is, and its theorem.
+NOISES = {
+    "laplace": (
+        "Laplace noise in each number, in whole steps of a public size",
+        "Dwork, McSherry, Nissim and Smith, TCC 2006, proposition 1",
+    ),
+    "k_norm": (
+        "K-norm noise (density falls with exp(-length / scale)), in whole public steps",
+        _NORMS,
+    ),
+    "k_norm_pairs": (
+        "K-norm noise (density falls with exp(-length / scale) of the longest pair of a cosine "
+        "and a sine), in whole public steps",
+        _COSINES,
+    ),
+    "k_norm_rows": ("K-norm noise in the row of each class, in whole public steps", _COSINES),
+    "gaussian": (
+        "Gaussian noise in each number, in whole steps of a public size",
+        "Balle and Wang, ICML 2018, theorem 8",
+    ),
+    "threshold": (
+        "Gaussian noise on counts, of which names above a public threshold leave",
+        "Korolova, Kenthapadi, Mishra and Ntoulas, WWW 2009",
+    ),
+    "exponential": (
+        "chosen at random, favouring better candidates (exponential mechanism)",
+        "McSherry and Talwar, FOCS 2007; Dong, Durfee and Rogers, ICML 2020",
+    ),
+}
+_OF_EACH = "those of the mechanisms that these are made by"
+_ROW = dict.fromkeys(
+    ("step", "purpose", "times", "noise", "scale", "sensitivity", "size", "guarantee", "share")
+)
+
+
+def releases_of(facts, guarantee, step=None):
+    """Rows of a report for the account of a fit; one row for a fit that has none.
+
+    Parameters
+    ----------
+    facts : tuple of Fact
+
+    guarantee : Guarantee
+        Of the whole fit.
+
+    step : str, default=None
+
+    Returns
+    -------
+    list of (dict, Guarantee or None)
+        Each with the guarantee of one release.
+    """
+    rows = [_row(fact, guarantee, step) for fact in facts]
+    return rows or [stated("all that was released", guarantee, step)]
+
+
+def stated(purpose, guarantee, step=None, share=None):
+    """Row for releases of which no more is known than what they satisfy together."""
+    is_known = isinstance(guarantee, Guarantee)
+    row = _ROW | dict(
+        step=step,
+        purpose=purpose,
+        noise="as its guarantee states",
+        guarantee=guarantee._claim() if is_known else str(guarantee),
+        share=share,
+        theorem=(guarantee.source if is_known else "") or _OF_EACH,
+    )
+    return row, None
+
+
+def _row(fact, guarantee, step):
+    one = fact.guarantee
+    if isinstance(one, float):
+        one = privacy.BoundedRangeDP((one,), adjacency=guarantee.adjacency)
+    noise, theorem = NOISES.get(fact.noise, (fact.noise, _OF_EACH))
+    scale, ends = _one_number(fact.scales)
+    row = _ROW | dict(
+        step=step,
+        purpose=fact.purpose or "a noisy answer",
+        times=fact.times,
+        noise=f"{noise}; its scale goes from {ends}" if ends else noise,
+        scale=scale,
+        sensitivity=_one_number(fact.sensitivities)[0],
+        size=fact.size,
+        guarantee="part of the whole" if one is None else _claim_of_one(one),
+        theorem=getattr(one, "source", "") or theorem,
+    )
+    return row, one
+
+
+def _one_number(bounds):
+    """A number that was always the same, or the largest of several with a text of both ends."""
+    if bounds is None:
+        return None, ""
+    low, high = bounds
+    if high - low <= 1e-6 * abs(high):
+        return high, ""
+    return None, f"{low:.3g} to {high:.3g}"
+
+
+def _claim_of_one(guarantee):
+    is_range = isinstance(guarantee, privacy.BoundedRangeDP) and guarantee.then is None
+    if is_range and len(guarantee.epsilons) == 1:
+        (epsilon,) = guarantee.epsilons
+        return f"{epsilon:.4g}-differential privacy; so is the range of its log-odds"
+    return guarantee._claim()
+
+
+def with_shares(rows, *, is_pure):
+    """Rows with their shares of the whole: of epsilon, or of mu^2.
+
+    Of a pure release ``mu^2`` is ``epsilon^2``, and a selection of range ``epsilon`` has a quarter
+    of that: what they cost among many others. Where something has no size of its own, nothing has
+    a share.
+
+    Parameters
+    ----------
+    rows : list of (dict, Guarantee or None)
+
+    is_pure : bool
+
+    Returns
+    -------
+    list of dict
+    """
+    sizes, rows = [_size(one, is_pure) for _, one in rows], [row for row, _ in rows]
+    if None not in sizes and all(row["share"] is None for row in rows):
+        weights = [size * row["times"] for size, row in zip(sizes, rows, strict=True)]
+        total = math.fsum(weights)
+        for weight, row in zip(weights, rows, strict=True):
+            row["share"] = weight / total if total > 0.0 else None
+    return rows
+
+
+def _size(guarantee, is_pure):
+    if guarantee is None:
+        return None
+    if isinstance(guarantee, privacy.BoundedRangeDP):
+        epsilon = math.fsum(guarantee.epsilons)
+        return epsilon if is_pure else epsilon**2 / 4.0
+    epsilon = guarantee.epsilon_at(0.0)
+    if math.isfinite(epsilon) and not isinstance(guarantee, privacy.GaussianDP):
+        return epsilon if is_pure else epsilon**2
+    behind = guarantee.refined if isinstance(guarantee, privacy.ApproxDP) else guarantee
+    return None if is_pure or not isinstance(behind, privacy.GaussianDP) else behind.mu**2
+
+
+_SEARCHES = (DPGridSearch, DPRandomizedSearch, DPEpsilonSearch)
+_KINDS = (
+    ("pipeline", (DPPipeline, Pipeline, ColumnTransformer, FeatureUnion)),
+    ("search", _SEARCHES),
+    ("stream", (DPOnlineKernelRegressor, ReleasedKernelRegressor)),
+    ("network", (DistributedDPClassifier,)),
+    ("local", (MIPrivateSGDRegressor,)),
+    ("evaluation", (Evaluation,)),
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a report is about.
+
+    Parameters
+    ----------
+    fitted : object
+        As it was given, without a `~sklearn.frozen.FrozenEstimator` around it.
+
+    kind : str
+
+    guarantee : Guarantee
+
+    steps : list of (str, object, str)
+        Path, estimator and role.
+    """
+
+    fitted: Any
+    kind: str
+    guarantee: Guarantee
+    steps: list[tuple[str, Any, str]] = field(default_factory=list)
+
+    @property
+    def holds_private_numbers(self):
+        """Whether it, or a step, holds private numbers and has to stay with the curator."""
+        if self.kind == "evaluation":
+            return False
+        return any(
+            _holds_private_numbers(step) for _, step, _ in [*self.steps, ("", self.fitted, "")]
+        )
+
+    @property
+    def third_party(self):
+        """Types of what has learned and is not of this package, of which nothing is known here."""
+        return sorted({_type_of(one) for one in _learners(self.fitted) if not is_ours(one)})
+
+    @property
+    def others(self):
+        """What is said of them; empty where there are none."""
+        return texts.not_of_skdp(self.third_party)
+
+    def as_dict(self):
+        """Part of the report."""
+        return {
+            "kind": self.kind,
+            "name": "",
+            "steps": [
+                {"name": path, "type": _type_of(step), "role": role, "does": _does(step)}
+                for path, step, role in self.steps
+            ],
+            "type": _type_of(self.fitted),
+            "does": _does(self.fitted),
+            "third_party": self.third_party,
+        }
+
+
+def is_ours(step):
+    """Whether it is of a class of this package itself: what a subclass does nobody here knows."""
+    return type(step).__module__.partition(".")[0] == "skdp"
+
+
+def _thawed(step):
+    """What is frozen, and anything else as it is."""
+    while type(step) is FrozenEstimator:
+        step = step.estimator
+    return step
+
+
+def _learners(fitted):
+    """Yield what states a guarantee of its own, wherever it stands."""
+    fitted = _thawed(fitted)
+    if isinstance(fitted, StatedGuarantee | Evaluation):
+        yield fitted
+    parts = [part for _, part in _parts(fitted) or ()]
+    if hasattr(fitted, "best_params_") or isinstance(fitted, _SEARCHES):
+        parts += [getattr(fitted, "best_estimator_", None), fitted.estimator]
+    for part in parts:
+        yield from _learners(part)
+
+
+def subject_of(fitted, public=()):
+    """Find out what a report is about.
+
+    Parameters
+    ----------
+    fitted : estimator or Evaluation
+
+    public : tuple of str, default=()
+        See `~skdp.pipeline.guarantee_of`.
+
+    Returns
+    -------
+    Subject
+    """
+    fitted = _thawed(fitted)
+    kind = next((kind for kind, types in _KINDS if isinstance(fitted, types)), "estimator")
+    if isinstance(fitted, Evaluation):
+        return Subject(fitted, kind, fitted.guarantee_)
+    if isinstance(fitted, type) or not hasattr(fitted, "get_params"):
+        raise ValueError(
+            f"fitted must be a fitted estimator or an Evaluation; got {shown(fitted)}."
+        )
+    if isinstance(fitted, StatedGuarantee) and hasattr(fitted, "guarantee_"):
+        guarantee = fitted.guarantee_
+    else:
+        check_is_fitted(fitted)
+        guarantee = guarantee_of(fitted, public=public)
+    if not isinstance(fitted, StatedGuarantee) and hasattr(fitted, "cv_results_"):
+        kind = "search"
+    return Subject(fitted, kind, guarantee, list(_steps(fitted, public)))
+
+
+def _type_of(step):
+    return step if isinstance(step, str) else type(step).__name__
+
+
+def _does(step):
+    """What a step is for: the first line of what its class says of itself."""
+    if step is None or isinstance(step, str):
+        return ""
+    return (inspect.getdoc(type(_thawed(step))) or "").partition("\n")[0].replace("`", "").strip()
+
+
+def leaves_of(fitted, public=(), path=""):
+    """Yield (path, estimator, role) of what stands in a fitted estimator, itself if alone."""
+    parts = _parts(fitted)
+    if parts is None:
+        yield path, fitted, _role(fitted, path, public)
+        return
+    if is_wrapper(fitted):
+        yield path, fitted, "public"
+    for name, part in parts:
+        yield from leaves_of(part, public, f"{path}__{name}" if path else name)
+
+
+def _steps(fitted, public):
+    """Steps as the report lists them: none of what stands alone."""
+    if hasattr(fitted, "best_estimator_"):
+        if fitted.best_estimator_ is not None:
+            yield from leaves_of(fitted.best_estimator_, public, "best_estimator_")
+    elif _parts(fitted) is not None:
+        yield from leaves_of(fitted, tuple(getattr(fitted, "public", public)))
+
+
+def _parts(step):
+    """Names and parts of a container, None of what is none."""
+    if isinstance(step, DPPipeline | Pipeline):
+        return getattr(step, "steps_", step.steps)
+    if isinstance(step, ColumnTransformer):
+        parts = getattr(step, "transformers_", step.transformers)
+        return [(name, part) for name, part, _ in parts]
+    if isinstance(step, FeatureUnion):
+        return step.transformer_list
+    if is_wrapper(step):
+        known = WRAPPERS[type(step)]
+        return [(known.parameter, known.inner(step, fitted=True))]
+    return None
+
+
+def _holds_private_numbers(step):
+    """Live streams have sums without noise, what answers queries rows, others users' ids."""
+    if isinstance(step, DPKernelRidge):
+        return not hasattr(step, "coef_")
+    if isinstance(step, DistributedDPClassifier):
+        return step.guarantee_.unit == "user"
+    return isinstance(step, DPOnlineKernelRegressor)
+
+
+def _role(step, path, public):
+    if step is None or isinstance(step, str):
+        return "passthrough"
+    if path in public:
+        return "public"
+    if isinstance(step, FrozenEstimator):
+        return "frozen"
+    return "private" if isinstance(step, StatedGuarantee) else "public"
+
+
+def ledger_of(fitted, ledger):
+    """What a ledger holds: the one that is given, or that of the estimator if it can be opened.
+
+    Parameters
+    ----------
+    fitted : object
+
+    ledger : BudgetLedger or path, default=None
+
+    Returns
+    -------
+    dict or None
+    """
+    if ledger is not None:
+        return _balance(ledger)
+    with suppress(OSError, ValueError, RuntimeError):
+        return _balance(getattr(fitted, "ledger", None))
+
+
+def _balance(ledger):
+    if ledger is None:
+        return None
+    if isinstance(ledger, str | os.PathLike):
+        ledger = privacy.BudgetLedger(ledger)
+    if not isinstance(ledger, privacy.BudgetLedger):
+        raise ValueError(f"ledger must be a BudgetLedger, its path or None; got {shown(ledger)}.")
+    told = ledger._summary()
+    return {
+        "name": Path(ledger.path).name if ledger.path else "in memory",
+        "unit": told.spent.unit,
+        "adjacency": told.spent.adjacency,
+        "budget": _point(told.budget, at_length=True),
+        "spent": _point(told.spent, at_length=True),
+        "left": [{"delta": one.delta, "epsilon": one.epsilon} for one in told.left],
+        "by_label": [_line("label", one) for one in told.by_label],
+        "by_day": [_line("day", one) for one in told.by_day],
+        "means": [
+            {"what": "spent", **texts.how_sure(told.spent)},
+            {"what": "budget", **texts.how_sure(told.budget)},
+        ],
+    }
+
+
+def _line(name, line):
+    return {name: line.name, "charges": line.charges, "guarantee": _point(line.guarantee)}
+
+
+def _point(guarantee, at_length=False):
+    told, delta = f"epsilon={texts.rounded_up(guarantee.epsilon, 6)}", guarantee.delta
+    if not delta:
+        return told
+    return f"{told} at delta={delta:.6g}" + (f" ({texts.one_in(delta)})" if at_length else "")
+
+
+# What stands elsewhere in a report, or says nothing about the data.
+_ELSEWHERE = {
+    *("epsilon", "delta", "adjacency", "random_state", "ledger", "n_jobs", "verbose", "engine"),
+    *("steps", "estimator", "regressor", "transformers", "transformer_list", "param_grid"),
+    *("memory", "param_distributions", "transformer_weights", "copy", "guarantee", "coef"),
+    "features",
+}
+# What bounds a contribution, or could give somebody away: told also where it is the default.
+_BOUNDS = {
+    *("x_norm", "x_l1_norm", "y_bounds", "y_search_range", "bounds", "categories", "horizon"),
+    *("classes", "class_weight", "topology", "contributions_per_user", "max_calls_per_user"),
+    *("search_range", "row_key", "n_queries", "public", "feature_names"),
+}
+_NOTES = {
+    "x_norm": "how large the numbers of a row may be together (the root of the sum of their "
+    "squares); a row that exceeds it is scaled down",
+    "search_range": "bounds of the columns are looked for within it; values beyond it count as "
+    "its nearest end",
+    "classes": "labels that are not among them are refused",
+    "topology": "which nodes send to which",
+    "y_bounds": "targets beyond them are clipped",
+    "bounds": "values beyond them are clipped",
+    "horizon": "the largest number of contributions to the stream",
+    "contributions_per_user": "how many a user makes; nothing can check it",
+    "max_calls_per_user": "what a user contributes to further calls is left out",
+    "public": "steps for which the caller answers",
+}
+
+
+def public_of(subject):
+    """Entries of a report, in the order of the steps.
+
+    Parameters
+    ----------
+    subject : Subject
+
+    Returns
+    -------
+    list of dict
+    """
+    guarantee, found = subject.guarantee, []
+    if guarantee.adjacency == "replace-one" and subject.kind != "local":
+        note = "how many there are is not protected: the promise is about what they say"
+        value = "public, and not read by this report"
+        found.append(_entry(f"number of {guarantee.unit}s", value, "library", note))
+    found += _of_the_budget("", subject.fitted)
+    if not isinstance(subject.fitted, StatedGuarantee):  # steps have budgets of their own
+        for path, step, _ in subject.steps:
+            step = _thawed(step)
+            if isinstance(step, StatedGuarantee):  # others may mean something else by epsilon
+                found += _of_the_budget(path, step)
+    found += _of_the_data(subject.fitted)
+    alone = [] if subject.kind == "evaluation" else [("", subject.fitted)]
+    chosen = getattr(subject.fitted, "best_params_", {})
+    for path, step in alone + [(path, step) for path, step, _ in subject.steps]:
+        step = _thawed(step) if path else step
+        found += _of_parameters(path, step, {name.split("__")[-1] for name in chosen})
+    found += [
+        _entry("declared public", caveat, "caller", "no guarantee covers what it tells")
+        for caveat in guarantee.caveats
+        if "public" in caveat
+    ]
+    return found
+
+
+_SIZES = {
+    "epsilon": "how much may be learned of one unit, at most",
+    "max_epsilon": "how much may be learned of one unit, at most",
+    "delta": "how rare cases must be in which more is learned",
+    "mi_budget": "how much may be learned of one unit on average, in nats",
+}
+
+
+def _entry(what, value, declared_by, note="", technical=False):
+    told = {"what": what, "value": value, "declared_by": declared_by, "note": note}
+    return told | ({"technical": True} if technical else {})
+
+
+def _of_the_budget(path, fitted):
+    """Who chose how much may be told."""
+    prefix = f"{path}: " if path else ""
+    defaults = _defaults(type(fitted))
+    for name in _SIZES:
+        if name in defaults and hasattr(fitted, name):
+            value = getattr(fitted, name)
+            whose = "default" if _same(value, defaults[name]) else "caller"
+            whose = "library" if is_auto(value) else whose
+            text = _value(value)
+            if name == "delta" and isinstance(value, float) and value > 0.0:
+                text = f"{text} ({texts.one_in(value)})"
+            yield _entry(prefix + name, text, whose, _SIZES[name])
+
+
+def _of_the_data(fitted):
+    """What is read off the data, and treated as public."""
+    n_columns = getattr(fitted, "n_features_in_", None)
+    if n_columns is not None:
+        names = getattr(fitted, "feature_names_in_", None)
+        value = f"{n_columns}, without names"
+        if names is not None:
+            value = f"{n_columns}: {_short(', '.join(map(str, names)))}"
+        note = "how many there are, their names and their order"
+        yield _entry("columns", value, "data", note)
+    classes = getattr(fitted, "classes_", None)
+    if classes is None:
+        return
+    is_declared = texts.declares_classes(fitted)
+    labels = _short(", ".join(map(str, np.asarray(classes, dtype=object).tolist())))
+    note = "" if is_declared else "those that occur"
+    if is_declared is False:
+        note += "; classes= would declare them"
+    yield _entry("labels", labels, "caller" if is_declared else "data", note)
+
+
+def _of_parameters(path, step, chosen):
+    if step is None or isinstance(step, str):
+        return
+    defaults, prefix = _defaults(type(step)), f"{path}: " if path else ""
+    notes, rules, rest = _NOTES if is_ours(step) else {}, [], []
+    for name, value in _parameters(step).items():
+        is_default = name in defaults and _same(value, defaults[name])
+        whose, text = "default" if is_default else "caller", _value(value)
+        if name == "classes" and (value is None or hasattr(step, "classes_")):
+            continue  # the labels say so
+        if path and name in chosen:
+            note = "chosen by the search, within its budget, among what the caller named"
+            yield _entry(prefix + name, text, "library", note)
+        elif is_auto(value) and not is_ours(step):
+            note = f"what {type(step).__name__} makes of it this report does not know"
+            yield _entry(prefix + name, text, whose, note)
+        elif is_auto(value):
+            rules.append(name)
+        elif not is_default or (name in _BOUNDS and value not in (None, ())):
+            yield _entry(prefix + name, text, whose, notes.get(name, ""))
+        else:
+            rest.append(f"{name}={text}")
+    if rules:
+        note = "computed by rules from public and from released numbers"
+        yield _entry(f"{prefix}rules", _short(", ".join(rules)), "library", note, True)
+    if rest:
+        value, note = _short(", ".join(rest), 300), "settings of the method"
+        yield _entry(f"{prefix}other parameters", value, "default", note, True)
+
+
+def _parameters(step):
+    if hasattr(step, "get_params"):
+        given = step.get_params(deep=False)
+    else:
+        names = _defaults(type(step))
+        given = {name: getattr(step, name) for name in names if hasattr(step, name)}
+    return {name: value for name, value in given.items() if name not in _ELSEWHERE}
+
+
+def _defaults(kind):
+    try:
+        parameters = inspect.signature(kind).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    return {one.name: one.default for one in parameters if one.default is not one.empty}
+
+
+def _same(value, default):
+    try:
+        return bool(value is default or (type(value) is type(default) and value == default))
+    except (TypeError, ValueError):
+        return False
+
+
+def _value(value):
+    """Text of a parameter, in which functions have their names and no addresses."""
+    if callable(value):
+        return getattr(value, "__qualname__", type(value).__name__)
+    return _short(shown(value))
+
+
+def _short(text, most=120):
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+_DELTAS = (1e-9, 1e-6, 1e-3)
+
+_METHODS = {
+    privacy.BoundedRangeDP: "ranges of selections, composed as Dong, Durfee and Rogers do",
+    privacy.ComposedDP: "composition of the distributions of privacy losses, rounded up",
+    privacy.GaussianDP: "Gaussian noise, composed exactly: squares of mu add up",
+    privacy.JointLogisticDP: "the joint distribution of the gradients of all classes",
+    privacy.MutualInformationPrivacy: "nats of mutual information add up; so does the worst case",
+    privacy.ParallelDP: "disjoint parts of the data: the largest loss of a part counts",
+    privacy.RandomRunsDP: "the best of a secret random number of runs (Papernot and Steinke 2022)",
+    privacy.ZCDP: "zero-concentrated differential privacy: rho adds up",
+    Guarantee: "the privacy profile of the mechanism",
+}
+_DEFINITIONS = {
+    privacy.GaussianDP: "Gaussian differential privacy",
+    privacy.ZCDP: "zero-concentrated differential privacy",
+    privacy.MutualInformationPrivacy: "local differential privacy, and bounded mutual information",
+    Guarantee: "differential privacy with a proven privacy profile",
+}
+
+
+def _of_kind(table, guarantee):
+    """Text of the first kind that a guarantee is of."""
+    return next(text for kind, text in table.items() if isinstance(guarantee, kind))
+
+
+def report_of(subject, ledger, about):
+    """Data of a report.
+
+    Parameters
+    ----------
+    subject : Subject
+
+    ledger : BudgetLedger or path, default=None
+
+    about : dict
+        What the caller says of the data, of their use and of whoever answers for it.
+
+    Returns
+    -------
+    dict
+    """
+    guarantee = subject.guarantee
+    delta = texts.delta_of(guarantee)
+    epsilon = texts.finite(guarantee.epsilon_at(delta))
+    attacker = texts.attacker_of(subject)
+    releases = _releases(subject)
+    names_theorems = all(one["theorem"] != _OF_EACH for one in releases)
+    layers = texts.layers(subject, epsilon, names_theorems=names_theorems)
+    data = {
+        "schema": "privacy_report",
+        "version": "1.1",
+        "made": {
+            "skdp": __version__,
+            "scikit-learn": sklearn.__version__,
+            "python": platform.python_version(),
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        },
+        "subject": subject.as_dict(),
+        "stated": about,
+        "headline": texts.headline(subject, epsilon, delta, attacker),
+        "guarantee": _guarantee(guarantee, epsilon, delta),
+        "attacker": attacker,
+        "yardstick": texts.yardstick(),
+        "public": public_of(subject),
+        "releases": releases,
+        "accounting": _accounting(subject),
+        "ledger": ledger_of(subject.fitted, ledger),
+        "floating_point": list(texts.floating_point(subject, _noises(subject))),
+        "randomness": list(texts.randomness(subject)),
+        "not_covered": _named(("what", "why"), texts.not_covered(subject)),
+        "nist_sp_800_226": _named(("layer", "status", "text"), layers),
+        "glossary": _named(("term", "meaning"), texts.GLOSSARY.items()),
+    }
+    notes = [str(note) for one in _with_notes(subject.fitted) for note in one.report_notes()]
+    return {**data, "notes": notes} if notes else data
+
+
+def _with_notes(fitted):
+    """An estimator and its steps, of those that have notes of their own."""
+    steps = [step for _, step in _parts(fitted) or ()]
+    return [one for one in (fitted, *steps) if hasattr(one, "report_notes")]
+
+
+def _named(names, rows):
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _guarantee(guarantee, epsilon, delta):
+    deltas = sorted({*_DELTAS, delta}, reverse=True)
+    return {
+        "unit": guarantee.unit,
+        "adjacency": guarantee.adjacency,
+        "epsilon": epsilon,
+        "delta": delta,
+        "definition": _definition(guarantee),
+        "sentence": str(guarantee),
+        "mechanism": guarantee.mechanism,
+        "source": guarantee.source,
+        "caveats": list(guarantee.caveats),
+        "curve": [{"delta": d, "epsilon": texts.finite(guarantee.epsilon_at(d))} for d in deltas],
+        "conversions": list(_conversions(guarantee)),
+    }
+
+
+def _definition(guarantee):
+    if not isinstance(guarantee, privacy.ApproxDP):
+        return _of_kind(_DEFINITIONS, guarantee)
+    return "approximate differential privacy" if guarantee.delta else "pure differential privacy"
+
+
+def _conversions(guarantee):
+    """The same promise in other currencies."""
+    if isinstance(guarantee, privacy.MutualInformationPrivacy):
+        yield {"name": "mutual information in bits", "value": guarantee.bits}
+    with suppress(NoConversionError):
+        yield {"name": "mu of Gaussian differential privacy", "value": guarantee.to_gdp().mu}
+    with suppress(NoConversionError):
+        rho = guarantee.to_zcdp().rho
+        yield {"name": "rho of zero-concentrated differential privacy", "value": rho}
+
+
+def _facts_of(step):
+    """Account of a step; what is frozen was released, too."""
+    return getattr(getattr(step, "estimator", step), "_facts", ())
+
+
+def _noises(subject):
+    """Kinds of the noise that accounts name."""
+    steps = [getattr(subject.fitted, "_facts", ())]
+    steps += [_facts_of(step) for _, step, _ in subject.steps]
+    return {fact.noise for facts in steps for fact in facts}
+
+
+def _releases(subject):
+    is_pure = math.isfinite(subject.guarantee.epsilon_at(0.0))
+    if subject.kind == "search":
+        return _releases_of_search(subject, is_pure)
+    rows = []
+    leaves = leaves_of(subject.fitted) if subject.steps else [("", subject.fitted, "")]
+    for path, step, _ in leaves:
+        step = getattr(step, "estimator", step)  # what is frozen was released, too
+        guarantee = getattr(step, "guarantee_", subject.guarantee if not path else None)
+        if guarantee is not None and not (path and guarantee.delta_at(0.0) == 0.0):
+            rows += releases_of(getattr(step, "_facts", ()), guarantee, path or None)
+    if not rows and subject.guarantee.delta_at(0.0) > 0.0:
+        rows = [stated("all that was released", subject.guarantee)]
+    return with_shares(rows, is_pure=is_pure)
+
+
+def _releases_of_search(subject, is_pure):
+    """By stages; of the choice, the score and the last fit there are accounts."""
+    search, guarantee = subject.fitted, subject.guarantee
+    own = getattr(search, "_facts", ())
+    last: list = []
+    for path, step, _ in subject.steps:
+        facts = _facts_of(step)
+        last += releases_of(facts, guarantee, path) if facts else []
+    if isinstance(search, DPEpsilonSearch):
+        before = search.stages_[:-1]
+        points = ", ".join(f"epsilon {stage.epsilon:.4g}" for stage in before)
+        rows = [stated("fits of the stages before the last", points)] if before else []
+        scores = releases_of(own, guarantee, "scores")
+        return [row for row, _ in [*rows, *last, *scores]]
+    stages = getattr(search, "division_", None)
+    if stages is None:
+        return [stated("all fits of the search", guarantee)[0], *(row for row, _ in last)]
+    choices = [one for one in own if one.noise == "exponential"]
+    scores = [one for one in own if one.noise != "exponential"]
+    accounts = {
+        "choice": releases_of(choices, guarantee),
+        "score": releases_of(scores, guarantee),
+        "refit": last,
+    }
+    found = []
+    for name, share, text in stages:
+        known = accounts.get(name)
+        if not known or known[0][0]["times"] is None:
+            found.append(stated(_STAGES.get(name, name), text, name, _part(share))[0])
+            continue
+        for row in with_shares(known, is_pure=is_pure):
+            row["step"] = row["step"] or name
+            row["share"] = None if row["share"] is None else _part(row["share"] * share)
+            found.append(row)
+    return found
+
+
+_STAGES = {
+    "fits": "all fits that were compared",
+    "fit of a run": "fit of one run; how many runs there were is secret",
+    "score of a run": "score of one run, on rows that it has not learned from",
+    "choice": "which of the candidates loses least",
+    "score": "score of what was chosen",
+    "refit": "last fit, to all rows",
+}
+
+
+def _part(share):
+    return min(max(float(share), 0.0), 1.0)
+
+
+def _accounting(subject):
+    guarantee = subject.guarantee
+    is_point = isinstance(guarantee, privacy.ApproxDP)
+    behind = guarantee.refined if is_point else guarantee
+    slack = None
+    if subject.others:
+        text = f"{subject.others}: how its losses add up was not checked."
+        total = str(guarantee)
+        return {"method": "not known", "text": text, "total": total, "slack": slack}
+    if behind is None:
+        method = "one release, or releases whose epsilons add up"
+        text = "Epsilon and delta are those of the proof; the epsilons of several releases add up."
+    else:
+        method = _of_kind(_METHODS, behind)
+        claimed = "The proof says more than epsilon and delta" if is_point else "The promise is"
+        text = (
+            f"{claimed}: {_within(behind._claim())}. The losses of several "
+            "answers are added up from all that is proven of each, and rounded up."
+        )
+        if is_point:
+            slack = texts.finite(max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta)))
+    of_few = _OF_FEW.get(subject.kind, "").format(unit=guarantee.unit)
+    text = f"{text} {of_few}".strip()
+    return {"method": method, "text": text, "total": str(guarantee), "slack": slack}
+
+
+def _within(sentence):
+    """A sentence that stands within another."""
+    begins = ("A ", "At ", "The ")
+    within = sentence[0].lower() + sentence[1:] if sentence.startswith(begins) else sentence
+    return within.replace(", followed by A ", ", followed by a ")
+
+
+# Where one unit moves few of the releases that are listed.
+_OF_FEW = {
+    "network": "The times are those of all nodes of this process; what one {unit} tells is in the "
+    "messages of its own node.",
+    "stream": "The times are those of the whole stream, of which one {unit} moves some: the proof "
+    "counts these.",
+    "local": "The times are those of all who sent something; each is protected by the noise of "
+    "what they sent themselves.",
+    "search": "Shares of stages that read different rows do not add up: of such stages the one "
+    "that costs most counts.",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +873,7 @@ class PrivacyReport:
         -------
         str
         """
-        return as_text(self.data)
+        return page.as_text(self.data)
 
     def to_markdown(self) -> str:
         """Return the report as Markdown.
@@ -45,7 +882,7 @@ class PrivacyReport:
         -------
         str
         """
-        return as_markdown(self.data)
+        return page.as_markdown(self.data)
 
     def to_html(self) -> str:
         """Return the report as an HTML page that stands alone, without scripts.
@@ -54,7 +891,7 @@ class PrivacyReport:
         -------
         str
         """
-        return as_html(self.data)
+        return page.as_html(self.data)
 
     def to_json(self) -> str:
         """Return the report as JSON, by the schema that `report_schema` returns.
@@ -91,7 +928,7 @@ class PrivacyReport:
         return f"PrivacyReport of {self.data['subject']['type']}"
 
     def _repr_html_(self) -> str:
-        return as_fragment(self.data)
+        return page.as_fragment(self.data)
 
 
 def privacy_report(
@@ -181,5 +1018,4 @@ def report_schema():
     >>> report_schema()["properties"]["version"]
     {'enum': ['1.0', '1.1']}
     """
-    text = files("skdp.inspection").joinpath("privacy_report.schema.json").read_text("utf-8")
-    return json.loads(text)
+    return json.loads(page.resource("privacy_report.schema.json"))

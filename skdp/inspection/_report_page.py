@@ -3,28 +3,395 @@
 What they look like is decided elsewhere, so that text, Markdown and HTML say the same.
 """
 
-from skdp.inspection._report_blocks import (
-    Bullets,
-    Fields,
-    Heading,
-    Table,
-    Text,
-    chance_of,
-    grouped,
-    times_of,
-)
-from skdp.inspection._report_first import first_page_of
-from skdp.inspection._report_odds import attacker_of_page, yardstick_of_page
-from skdp.inspection._report_special import special_of
+import math
+from importlib.resources import files
+from operator import itemgetter
+
+from skdp._views import STYLE, card, clean, escaped
+from skdp.inspection._report_blocks import WIDTH, Bullets, Fields, Heading, Table, Text, marked
 from skdp.inspection._report_texts import (
+    WHY_TEN_TIMES,
+    at_most,
+    factor,
     is_no_limit,
     not_of_skdp,
     one_in,
     percent,
     rounded_up,
+    times_delta,
 )
 
-__all__ = ["page_of"]
+
+def grouped(releases, *names):
+    """Releases that are alike in these respects, in the order of the first of each kind."""
+    kinds: dict = {}
+    for one in releases:
+        kinds.setdefault(tuple(one.get(name) for name in names), []).append(one)
+    return list(kinds.values())
+
+
+def times_of(releases):
+    """How often there was one of them; None where that is not known of all."""
+    times = [one.get("times") for one in releases]
+    return None if None in times else sum(times)
+
+
+def chance_of(value):
+    """A delta as a number and in words."""
+    if value is None:
+        return ""
+    return "0 (never)" if value == 0.0 else f"{value:.3g} ({one_in(value)})"
+
+
+def _value(value):
+    """A number that must not look smaller than it is, or a text."""
+    if value is None:
+        return "none"
+    return rounded_up(value) if isinstance(value, int | float) else str(value)
+
+
+def _special_promise(data):
+    told = data["guarantee"]
+    yield Heading("The promise in technical terms", for_specialists=True)
+    yield Fields(
+        ("In one sentence", told["sentence"]),
+        ("Kind of promise", told["definition"]),
+        ("Method", told.get("mechanism")),
+        ("Rests on", told.get("source")),
+    )
+    if told["definition"].startswith("approximate"):
+        yield Text("Approximate is the technical name of promises whose delta is not 0.")
+    curve = [point for point in told.get("curve") or () if point["epsilon"] is not None]
+    if curve:
+        at = f" at delta {chance_of(told['delta'])}" if told["delta"] else ""
+        quoted = told["epsilon"] is not None
+        own = f" Quote epsilon {rounded_up(told['epsilon'])}{at}." if quoted else ""
+        yield Text(
+            "The same promise in other numbers: at a smaller delta it has a larger epsilon. All "
+            f"of these hold at once.{own}"
+        )
+        rows = ((chance_of(point["delta"]), rounded_up(point["epsilon"])) for point in curve)
+        yield Table(("delta", "epsilon"), rows, (0, 1))
+    if told.get("conversions"):
+        yield Text("Further numbers that follow from the promise:")
+        rows = ((one["name"], _value(one["value"])) for one in told["conversions"])
+        yield Table(("what", "number"), rows, (1,))
+
+
+def _special_releases(data):
+    releases = data["releases"]
+    yield Heading("Each answer and its noise", for_specialists=True)
+    yield Text(
+        "The scale says how large the noise in an answer is. The sensitivity says how far one "
+        f"{data['guarantee']['unit']} can move the exact answer. Guarantees are those of one "
+        "answer, where there were several. Shares are of what all of them cost, and rounded."
+    )
+    has_steps = any(one.get("step") for one in releases)
+    rows = []
+    for alike in grouped(releases, "step", "purpose", "noise", "size", "theorem"):
+        one = alike[0]
+        step = ((one.get("step") or ""),) if has_steps else ()
+        purpose = one["purpose"] + _often(times_of(alike))
+        claims = list(dict.fromkeys(each["guarantee"] for each in alike))
+        claim = claims[0] if len(claims) == 1 else f"from {claims[0]} to {claims[-1]}"
+        rows.append((*step, purpose, _noise(alike), claim, _share(alike), one["theorem"]))
+    if math.fsum(one.get("share") or 0.0 for one in releases) > 1.0 + 1e-9:
+        yield Text(
+            "Some were made from different rows, so that the shares add up to more than 100 %: of "
+            "such only those count that cost most."
+        )
+    head = ("answer", "noise", "guarantee of one", "share of the cost", "theorem")
+    yield Table((("step",) if has_steps else ()) + head, rows, (3 + has_steps,))
+
+
+def _often(times):
+    return "" if times in (None, 1) else f", {times:,} times"
+
+
+def _noise(alike):
+    text = alike[0]["noise"]
+    for name in ("scale", "sensitivity"):
+        numbers = [one[name] for one in alike if one.get(name) is not None]
+        if numbers:
+            ends = dict.fromkeys(f"{end:.3g}" for end in (min(numbers), max(numbers)))
+            text += f"; {name} {' to '.join(ends)}"
+    return text
+
+
+def _share(alike):
+    shares = [one.get("share") for one in alike]
+    return "" if None in shares else f"{100 * math.fsum(shares):.3g} %"
+
+
+def _special_accounting(data):
+    told = data["accounting"]
+    yield Heading("How the losses add up", for_specialists=True)
+    yield Text(f"{told['text']} What counts is the total, which is the promise at the top.")
+    slack = told.get("slack") or 0.0
+    yield Fields(
+        ("Method", told["method"]),
+        ("Total", told["total"]),
+        ("Claimed, but not used", f"{slack:.3g} of epsilon" if slack > 1e-4 else None),
+    )
+
+
+def _settings(data):
+    rows = [one for one in data["public"] if one.get("technical")]
+    if not rows:
+        return
+    yield Heading("Further settings, which are public, too", for_specialists=True)
+    yield Text(
+        "These were not read from the data. They equal the defaults, or skdp computed them from "
+        "public and from released numbers."
+    )
+    yield Table(("what", "value", "note"), map(itemgetter("what", "value", "note"), rows))
+
+
+def _machine(data):
+    yield Heading("Arithmetic and randomness", for_specialists=True)
+    yield Bullets(*data["floating_point"], *data["randomness"])
+
+
+UNITS = {
+    "record": "each record in the data, which is one row; a person with several rows is "
+    "protected less",
+    "user": "each user in the data, with all rows that are theirs, however many",
+}
+
+
+def title_of(data):
+    """Title of the page."""
+    subject = data["subject"]
+    name = subject.get("name")
+    quoted = f" “{name}”" if name and name != subject["type"] else ""
+    return f"Privacy report: {subject['type']}{quoted}"
+
+
+def first_page_of(data):
+    """Blocks of the first page, all of which a reader must have seen."""
+    told, subject = data["guarantee"], data["subject"]
+    yield Text(data["headline"], lead=True)
+    for caveat in told.get("caveats") or ():
+        yield Text(f"Caveat: {caveat}.", warns=True)
+    stated, does = data.get("stated") or {}, subject.get("does") or ""
+    unit = told["unit"]
+    yield Fields(
+        ("Result", f"{subject['type']}: {does}" if does else subject["type"]),
+        ("Data", stated.get("dataset") or "not stated"),
+        ("Purpose", stated.get("purpose") or "not stated"),
+        ("Who is protected", UNITS.get(unit, f"each {unit} in the data")),
+        ("Cost of this result", _cost(told)),
+        ("Ledger", _charged(data.get("ledger"))),
+        ("Who answers for it", stated.get("responsible") or f"not stated: {'_' * 30}"),
+    )
+    yield from _how_sure(data)
+    found = [one["what"] for one in data["public"] if one["declared_by"] == "data"]
+    if found:
+        yield Text(
+            f"Not protected: {', '.join(found)}. Nobody declared these public; they were read "
+            "from the data. Check the list of what counts as public.",
+            warns=True,
+        )
+    yield Text(
+        "The details follow. Skip sections marked (for specialists) if you like; a glossary is at "
+        f"the end. {_made(data)}"
+    )
+
+
+def _cost(told):
+    if told["epsilon"] is None:
+        return "no finite epsilon is proven"
+    at = f" at delta {told['delta']:g} ({one_in(told['delta'])})" if told["delta"] else ", delta 0"
+    return f"epsilon {rounded_up(told['epsilon'])}{at}; lower is more private"
+
+
+def _charged(ledger):
+    if not ledger:
+        return "none was given: other results from these data add to the cost, uncounted"
+    spent, budget = ledger["spent"], ledger["budget"]
+    return f"{ledger['name']}: all charges together cost {spent}; the budget is {budget}"
+
+
+def _how_sure(told):
+    """Numbers of the worst result; why two small probabilities stand on the page."""
+    points, unit = told["attacker"]["posteriors"], told["guarantee"]["unit"]
+    limits = [at_most(point["posterior"]) for point in points]
+    if set(limits) <= {"no limit"}:
+        return
+    rare = max(point.get("except_with_probability") or 0.0 for point in points)
+    but = f", except with a probability of at most {one_in(rare)}." if rare else "."
+    yield Text(
+        f"How sure can an attacker become of a claim about one {unit}? This is the worst result "
+        f"that can come out{but}"
+    )
+    rows = zip((percent(point["prior"]) for point in points), limits, strict=True)
+    yield Table(("sure before", "sure after, at most"), rows, (0, 1))
+    if times_delta(rare, told["guarantee"]["delta"]):
+        yield Text(WHY_TEN_TIMES)
+
+
+def _others(data):
+    """What is said of third parties; empty where there are none."""
+    return not_of_skdp(data["subject"].get("third_party") or ())
+
+
+def _made(data):
+    made = data["made"]
+    versions = ", ".join(f"{name} {made[name]}" for name in made if name != "date")
+    end = f"Made on {made['date']} by {versions}"
+    others = _others(data)
+    if others:
+        return f"{end}. {others}."
+    end += ", from public and released numbers alone."
+    if "dev" in made.get("skdp", ""):
+        end += " A version with dev in its number is under development."
+    return end
+
+
+def attacker_of_page(data):
+    """Blocks of the section on attackers."""
+    told, unit = data["attacker"], data["guarantee"]["unit"]
+    yield Heading("What an attacker can learn")
+    yield Text(told["sentence"])
+    yield from _worst_result(told, unit)
+    yield from _guesses(told["posteriors"])
+    test = told.get("test")
+    if test:
+        level = _count(test["level"])
+        yield Text(
+            f"Third: how many do they find? Suppose that they accuse {level} of every 100 "
+            f"{unit}s of which the suspicion is false. Then they find {_most(test['power'])} of "
+            f"every 100 of which it is true. Without the result they find {level}."
+        )
+    yield from _several_rows(told.get("several_rows") or ())
+
+
+def _worst_result(told, unit):
+    points = told["posteriors"]
+    if not points:
+        return
+    has_limit = any(not is_no_limit(point["posterior"]) for point in points)
+    is_below = has_limit and points[0].get("except_with_probability")
+    below = " but for the exception below." if is_below else ""
+    yield Text(
+        f"First: how sure can one result make somebody? They suspect something of one {unit}. "
+        "The table says how sure they are before they see the result, and how far it can lower or "
+        "raise that. This is the worst result that can come out" + (f",{below}" if below else ".")
+    )
+    rows = (
+        (percent(p["prior"]), _percent_down(p.get("at_least")), at_most(p["posterior"]))
+        for p in points
+    )
+    yield Table(("sure before", "down to at least", "up to at most"), rows, (0, 1, 2))
+    yield Text(told.get("exception") or "")
+
+
+def _guesses(points):
+    points = [p for p in points if p.get("guess_right") is not None]
+    if not points:
+        return
+    even = points[-1]
+    # Without the release the best guess is what seems likelier.
+    without = [max(p["prior"], 1.0 - p["prior"]) for p in points]
+    yield Text(
+        "Second: how often are they right? They always guess what seems likelier. This is an "
+        "average over all results that can come out, in which likely ones count most. Results "
+        "that make somebody very sure may be rare, so that less is gained on average. At "
+        f"{percent(even['prior'])}: of 100 guesses {_count(without[-1])} are right without the "
+        f"result, and {_most(even['guess_right'])} with it. The "
+        "table has the same for other suspicions:"
+    )
+    rows = (
+        (percent(p["prior"]), percent(alone), at_most(p["guess_right"]))
+        for p, alone in zip(points, without, strict=True)
+    )
+    yield Table(("sure before", "right without it", "with it, at most"), rows, (0, 1, 2))
+    yield Text(
+        "Use the first table where even one certainty could cause harm, and the second for how "
+        "much a curious person gains on average."
+    )
+
+
+def _several_rows(rows):
+    if not rows:
+        return
+    deltas = {one["delta"] for one in rows}
+    rares = {one["except_with_probability"] for one in rows}
+    is_alike = len(deltas) == len(rares) == 1
+    but = ""
+    if is_alike and max(deltas):
+        but = f" (at delta {one_in(max(deltas))}, with an exception of {one_in(max(rares))})"
+    yield Text(
+        "Somebody with several rows is protected less than somebody with one. For k rows "
+        "epsilon is about k times as large, or more. A suspicion about what stands in these "
+        f"rows rises from {percent(rows[0]['prior'])} to at most what the table says{but}, and at "
+        "most this share of guesses about them is right."
+        + (" The exception is ten times delta, or less." if max(rares) else "")
+    )
+    more = () if is_alike else ("at delta", "chance of the exception")
+    head = ("rows", "epsilon", "up to", "right", *more)
+    cells = (
+        (
+            str(one["rows"]),
+            "none" if one["epsilon"] is None else rounded_up(one["epsilon"]),
+            at_most(one["posterior"]),
+            at_most(one["guess_right"]),
+            chance_of(one["delta"]),
+            one_in(one["except_with_probability"]),
+        )[: len(head)]
+        for one in rows
+    )
+    yield Table(head, cells, range(len(head)))
+
+
+def yardstick_of_page(data):
+    """Blocks of the section that compares epsilons."""
+    points = data.get("yardstick") or ()
+    if not points:
+        return
+    yield Heading("Is that a strong promise?")
+    yield Text(
+        "No law that this report knows of fixes a value of epsilon, and the report gives no "
+        "verdict. For comparison: with delta 0, these values of epsilon let odds grow by at most "
+        f"this factor, and raise a suspicion of {percent(points[0]['prior'])} to at most this:"
+    )
+    rows = [
+        (f"{one['epsilon']:g}", factor(one["epsilon"]), at_most(one["posterior"]))
+        for one in points
+    ]
+    told = data["attacker"]
+    loss = told.get("largest_loss")
+    own = [one for one in told["posteriors"] if one["prior"] == points[0]["prior"]]
+    if loss is not None and own:
+        rows.append((f"here: {rounded_up(loss)}", factor(loss), at_most(own[0]["posterior"])))
+    yield Table(("epsilon", "factor", "up to"), rows, (0, 1, 2))
+    if own and own[0].get("except_with_probability"):
+        yield Text(
+            "The last line is this result, with the number and the exception of the section "
+            "before. It stands for epsilon and delta together."
+        )
+
+
+def _percent_down(share):
+    """A chance that must not look larger than it is."""
+    if share is None:
+        return ""
+    if share < 1e-5:
+        return "0 %"
+    unit = 10.0 ** (math.floor(math.log10(100.0 * share)) - 2)
+    return f"{math.floor(100.0 * share / unit * (1 + 1e-12)) * unit:.3g} %"
+
+
+def _count(share):
+    """So many of 100."""
+    return rounded_up(100.0 * share, 3)
+
+
+def _most(share):
+    """A bound on how many of 100, or that it says nothing."""
+    count = _count(share)
+    return "perhaps all" if count == "100" else f"at most {count}"
+
 
 NEIGHBOURS = {
     "replace-one": "all that one {unit} contributes is replaced by anything else, even by "
@@ -47,34 +414,13 @@ DECLARED = {
 
 
 def page_of(data):
-    """Blocks of the page.
-
-    Parameters
-    ----------
-    data : dict
-        As the schema of reports has it.
-
-    Returns
-    -------
-    list of Heading, Text, Bullets, Fields and Table
-    """
-    parts = (
-        _steps,
-        _promise,
-        attacker_of_page,
-        yardstick_of_page,
-        _public,
-        _released,
-        _not_covered,
-        _ledger,
-        _publishing,
-        _questions,
-        _layers,
-        special_of,
-        _words,
-    )
+    """Blocks of the page."""
     blocks = [*first_page_of(data), Heading("Details", parts=True)]
-    for part in parts:
+    for part in (
+        *(_steps, _promise, attacker_of_page, yardstick_of_page, _public, _released),
+        *(_notes, _not_covered, _ledger, _publishing, _questions, _layers),
+        *(_special_promise, _special_releases, _special_accounting, _settings, _machine, _words),
+    ):
         blocks += part(data)
     return blocks
 
@@ -91,21 +437,17 @@ def _steps(data):
     if any(step["role"] == "frozen" for step in steps):
         text += " A frozen step was fitted before; if it learned from the data, that counts, too."
     yield Text(text)
-    rows = tuple((s["name"], s["type"], s.get("does") or "", s["role"]) for s in steps)
+    rows = ((s["name"], s["type"], s.get("does") or "", s["role"]) for s in steps)
     yield Table(("step", "type", "what it is for", "role"), rows)
 
 
 def _promise(data):
     told, subject = data["guarantee"], data["subject"]
     unit, held = told["unit"], told.get("caveats") or ()
-    others = subject.get("third_party") or ()
+    others = _others(data)
     yield Heading("What is promised")
     yield Text(
-        (
-            f"{not_of_skdp(others)}. The promise, which nothing here checks, is this: "
-            if others
-            else ""
-        )
+        (f"{others}. The promise, which nothing here checks, is this: " if others else "")
         + "Random noise was added, so the result is almost equally likely whatever any one "
         f"{unit} contains. Two numbers, epsilon and delta, say how similar the chances are. “What "
         "an attacker can learn” explains them."
@@ -117,12 +459,10 @@ def _promise(data):
     if subject["kind"] == "local":
         presence = "no: whoever receives what devices send sees which do"
     yield Fields(
-        (
-            ("Against what", f"that somebody can tell from the result whether {neighbours}"),
-            ("Is it hidden that somebody is in the data?", presence.format(unit=unit)),
-            ("epsilon", _epsilon(told["epsilon"])),
-            ("delta", chance_of(told["delta"])),
-        )
+        ("Against what", f"that somebody can tell from the result whether {neighbours}"),
+        ("Is it hidden that somebody is in the data?", presence.format(unit=unit)),
+        ("epsilon", _epsilon(told["epsilon"])),
+        ("delta", chance_of(told["delta"])),
     )
 
 
@@ -141,7 +481,7 @@ def _public(data):
             "epsilon understates the risk.",
             warns=True,
         )
-    rows = tuple(
+    rows = (
         (one["what"], one["value"], DECLARED.get(one["declared_by"], one["declared_by"]))
         + (one["note"],)
         for one in data["public"]
@@ -154,10 +494,10 @@ def _released(data):
     releases = data["releases"]
     told = [(one.get("times") or 1, one.get("size")) for one in releases]
     yield Heading("What was given out")
-    others = data["subject"].get("third_party") or ()
+    others = _others(data)
     if others:
         text = (
-            f"{not_of_skdp(others)}. These are the answers that this report knows of. Whether "
+            f"{others}. These are the answers that this report knows of. Whether "
             "anything else was given out, and to whom, it cannot see."
         )
     else:
@@ -170,7 +510,7 @@ def _released(data):
         answers, numbers = sum(n for n, _ in told), sum(n * size for n, size in told)
         text += f" There were {answers:,} answers with {numbers:,} numbers in all:"
     yield Text(text)
-    yield Bullets(tuple(map(_purpose_of, grouped(releases, "step", "purpose", "size"))))
+    yield Bullets(*map(_purpose_of, grouped(releases, "step", "purpose", "size")))
 
 
 def _purpose_of(alike):
@@ -183,10 +523,15 @@ def _purpose_of(alike):
     return f"{step}{one['purpose']}{numbers}{often}"
 
 
+def _notes(data):
+    if notes := data.get("notes"):
+        yield Heading("Notes of the learner")
+        yield Bullets(*notes)
+
+
 def _not_covered(data):
     yield Heading("What this does not cover")
-    rows = tuple((one["what"], one["why"]) for one in data["not_covered"])
-    yield Table(("what", "why"), rows)
+    yield Table(("what", "why"), map(itemgetter("what", "why"), data["not_covered"]))
 
 
 def _ledger(data):
@@ -204,15 +549,13 @@ def _ledger(data):
         "work than the result above."
     )
     yield Fields(
-        (
-            ("Ledger", told["name"]),
-            ("Counts", f"each {told['unit']}, {told['adjacency']}"),
-            ("Budget", told["budget"]),
-            ("Spent", told["spent"]),
-        )
+        ("Ledger", told["name"]),
+        ("Counts", f"each {told['unit']}, {told['adjacency']}"),
+        ("Budget", told["budget"]),
+        ("Spent", told["spent"]),
     )
     yield from _meaning_of_the_ledger(told)
-    left = tuple((chance_of(one["delta"]), _least(one["epsilon"])) for one in told["left"])
+    left = [(chance_of(one["delta"]), _least(one["epsilon"])) for one in told["left"]]
     if left:
         yield Text(
             "One more result could have at most what the line for its delta says. Several results "
@@ -228,7 +571,7 @@ def _ledger(data):
             "another number here than at its own delta."
         )
     for name, key in (("label", "by_label"), ("day", "by_day")):
-        rows = tuple((one[name], f"{one['charges']:,}", one["guarantee"]) for one in told[key])
+        rows = [(one[name], f"{one['charges']:,}", one["guarantee"]) for one in told[key]]
         if rows:
             yield Table((name, "charges", "cost together"), rows, (1,))
 
@@ -272,10 +615,10 @@ def _publishing(data):
         if data.get("ledger")
         else ""
     )
-    unit, others = data["guarantee"]["unit"], data["subject"].get("third_party") or ()
+    unit, others = data["guarantee"]["unit"], _others(data)
     if others:
         text = (
-            f"{not_of_skdp(others)}, and its names, parameters and texts stand in this report: "
+            f"{others}, and its names, parameters and texts stand in this report: "
             f"whether they tell anything about a {unit} is not known."
         )
     else:
@@ -297,21 +640,18 @@ def _questions(data):
     several = of_users if unit == "user" else f"How many people have several {unit}s?"
     yield Heading("What to ask before you agree")
     yield Bullets(
-        (
-            f"Is one {unit} what you would protect: one person with all that is theirs, or less? "
-            f"{several}",
-            "Is each thing that is listed as public known to everybody anyway? Who answers for "
-            "that, by name?",
-            "Are you content with how sure an attacker can get, seeing who may look at the "
-            "result and what is at stake for those in the data?",
-            "Must it stay hidden that somebody is in the data?",
-            "Is every other use of the same data charged to the same ledger, who set its budget, "
-            "and who can change it?",
-            "Who may see the machine, its logs and the data themselves, or watch the computation "
-            "run?",
-            "How good is the result, and is it worse for small groups?",
-            "What for, on which legal basis and for how long is the result used, and who gets it?",
-        )
+        f"Is one {unit} what you would protect: one person with all that is theirs, or less? "
+        f"{several}",
+        "Is each thing that is listed as public known to everybody anyway? Who answers for "
+        "that, by name?",
+        "Are you content with how sure an attacker can get, seeing who may look at the "
+        "result and what is at stake for those in the data?",
+        "Must it stay hidden that somebody is in the data?",
+        "Is every other use of the same data charged to the same ledger, who set its budget, "
+        "and who can change it?",
+        "Who may see the machine, its logs and the data themselves, or watch the computation run?",
+        "How good is the result, and is it worse for small groups?",
+        "What for, on which legal basis and for how long is the result used, and who gets it?",
     )
 
 
@@ -324,7 +664,7 @@ def _layers(data):
         "somebody has to add to it, and NOT COVERED that it says nothing, good or bad, and "
         "somebody else has to look. Nobody outside has checked these lines."
     )
-    rows = tuple(
+    rows = (
         (one["layer"], STATUS.get(one["status"], one["status"]), one["text"])
         for one in data["nist_sp_800_226"]
     )
@@ -334,7 +674,7 @@ def _layers(data):
 def _words(data):
     if data.get("glossary"):
         yield Heading("Words")
-        yield Fields(tuple((one["term"], one["meaning"]) for one in data["glossary"]))
+        yield Fields(*((one["term"], one["meaning"]) for one in data["glossary"]))
 
 
 def _epsilon(value):
@@ -346,3 +686,58 @@ def _epsilon(value):
 def _least(value):
     """What is left, and must not look larger than it is."""
     return "none" if value is None else f"{-float(rounded_up(-value)):.4g}"
+
+
+def resource(name):
+    """Text of a file that comes with the package."""
+    return files("skdp.inspection").joinpath(name).read_text("utf-8")
+
+
+# The report in a notebook, and what a page of its own adds.
+_REPORT = "\n" + resource("privacy_report.css")
+_PAGE = _REPORT + "\n" + resource("privacy_report_page.css")
+
+
+def as_text(data):
+    """Report as plain text, in lines of at most 80 characters where words allow it."""
+    title = clean(title_of(data))
+    return _joined(f"{title}\n{'=' * min(len(title), WIDTH)}", data, "as_text")
+
+
+def as_markdown(data):
+    """Report as Markdown with tables, as GitHub and notebooks show them."""
+    return _joined(f"# {marked(title_of(data))}", data, "as_markdown")
+
+
+def _joined(title, data, way):
+    parts = [title, *(getattr(block, way)() for block in page_of(data))]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def as_html(data):
+    """Report as a page that stands alone: one file, without scripts, to read, mail and print."""
+    title, body = escaped(title_of(data)), "\n".join(_folded(page_of(data)))
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{STYLE}{_PAGE}</style>\n</head>\n<body>\n"
+        f'<main class="skdp-view skdp-report">\n<h1>{title}</h1>\n{body}\n</main>\n'
+        "</body>\n</html>\n"
+    )
+
+
+def as_fragment(data):
+    """Report as HTML for a cell of a notebook."""
+    style = f"<style>{_REPORT}</style>"
+    return card("", style, f"<h2>{escaped(title_of(data))}</h2>", *_folded(page_of(data)))
+
+
+def _folded(blocks):
+    """The first page as it is, and each section below it closed until somebody opens it."""
+    parts, is_open = [], False
+    for block in blocks:
+        if is_open and isinstance(block, Heading):
+            parts.append("</details>")
+        parts.append(block.as_html())
+        is_open = is_open or (isinstance(block, Heading) and not block.parts)
+    return [part for part in (*parts, "</details>" if is_open else "") if part]

@@ -1,20 +1,21 @@
 """A network as a picture: nodes, links, and how fast nodes agree."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import boolean, positive_int, shown
+from skdp.inspection._axes import checked_axes
 from skdp.topology import MixingSchedule, Topology
-
-__all__ = ["TopologyDisplay"]
 
 _MOST_NODES = 2048  # that a picture of links can show
 _NAMED = 40  # nodes up to which each has its name beside it
 _FEWEST_ROUNDS = 10
 
 
+@dataclass(eq=False, repr=False)
 class TopologyDisplay:
     """Nodes and links of a network, and how far nodes are from their mean after each round.
 
@@ -64,10 +65,10 @@ class TopologyDisplay:
     array([1.   , 0.333, 0.111, 0.037, 0.012, 0.004])
     """
 
-    def __init__(self, topology, consensus, *, node_distances=None):
-        self.topology = topology
-        self.consensus = consensus
-        self.node_distances = node_distances
+    topology: Topology | MixingSchedule
+    consensus: np.ndarray
+    _: KW_ONLY
+    node_distances: np.ndarray | None = None
 
     @classmethod
     def from_topology(cls, topology, *, n_rounds=None, ax=None, name=None, **kwargs):
@@ -155,13 +156,10 @@ class TopologyDisplay:
         self : TopologyDisplay
         """
         import matplotlib.pyplot as plt
-        from matplotlib.axes import Axes
 
         if ax is None:
             ax = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
-        axes = np.asarray(ax, dtype=object).ravel()
-        if len(axes) != 2 or not all(isinstance(one, Axes) for one in axes):
-            raise ValueError(f"ax must hold two axes, or be None; got {shown(ax)}.")
+        axes = checked_axes(ax, 2, "two axes")
         if show_names is not None:
             boolean(show_names=show_names)
         self.ax_, self.figure_ = axes, axes[0].figure
@@ -228,19 +226,16 @@ def _checked_positions(topology, positions):
 
 def _laid_out(topology):
     n_nodes, links = topology.n_nodes, topology.edges
-    is_ring = np.array_equal(np.sort((links[:, 1] - links[:, 0]) % n_nodes), _steps(n_nodes))
+    steps = np.array([1] * (n_nodes - 1) + [n_nodes - 1])  # from each node of a ring to the next
+    is_ring = np.array_equal(np.sort((links[:, 1] - links[:, 0]) % n_nodes), steps)
     if n_nodes <= 3 or is_ring or n_nodes > 500:
         turn = 2.0 * np.pi * np.arange(n_nodes) / n_nodes
         return np.column_stack([np.sin(turn), np.cos(turn)])
     import networkx
 
     graph = topology.named(None).to_networkx()
-    layout = networkx.kamada_kawai_layout if n_nodes <= 64 else networkx.spring_layout
-    options = {} if n_nodes <= 64 else {"seed": 0}
-    found = layout(graph, **options)
+    if n_nodes <= 64:
+        found = networkx.kamada_kawai_layout(graph)
+    else:
+        found = networkx.spring_layout(graph, seed=0)
     return np.stack([found[node] for node in range(n_nodes)])
-
-
-def _steps(n_nodes):
-    """From each node of a ring to the next, as its links have them."""
-    return np.array([1] * (n_nodes - 1) + [n_nodes - 1])

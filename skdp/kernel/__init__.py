@@ -10,8 +10,12 @@ from skdp.kernel._online._sensitivity import (
     norm_bounds,
     stream_sensitivities,
 )
-from skdp.kernel._ridge_problem import ridge_norm_bound, ridge_sensitivity
-from skdp.kernel._ridge_risk import query_variance, suggest_epsilon
+from skdp.kernel._ridge_problem import (
+    query_variance,
+    ridge_norm_bound,
+    ridge_sensitivity,
+    suggest_epsilon,
+)
 
 __all__ = [
     "DPKernelRidge",

@@ -1,25 +1,29 @@
-"""What the private kernel estimators share."""
+"""What regressors on kernels share: a kernel, public bounds of the target, and predictions."""
+
+import os
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._random._words import seed_sequence
+from skdp._random._source import seed_sequence
 from skdp._recording import is_recorded
-from skdp._targets import TargetRange
 from skdp._validation import (
     LARGEST,
     LEAST,
+    TargetRange,
     between,
     boolean,
     int_or_auto,
     is_auto,
     number_or_auto,
+    one_of,
     positive,
     shown,
 )
-from skdp.kernel._queries import QueryAnswers
+from skdp.kernel._queries import QueryAnswers, QueryPlan
 from skdp.learner import (
     CallbackSupportMixin,
     LinkedDocumentation,
@@ -28,8 +32,13 @@ from skdp.learner import (
     warn_of_seed,
 )
 from skdp.rows import automatic_gamma, check_kernel, fourier_features
-from skdp.rows._feature_blocks import NormalisedRows
-from skdp.rows._inputs import checked_data, checked_rows
+from skdp.rows._blocks import NormalisedRows
+from skdp.rows._inputs import checked_rows
+
+BOUNDS = ("tight", "paper")
+# What validation stores, before anything is learned.
+VALIDATED = ("n_features_in_", "feature_names_in_")
+_LIMIT_SECRET = 32  # bytes
 
 
 class BaseKernelRegressor(
@@ -72,6 +81,7 @@ class BaseKernelRegressor(
         return TargetRange.of(self.y_bounds_).original(values)
 
     def _check_kernel_parameters(self):
+        one_of(BOUNDS, sensitivity=self.sensitivity)
         if isinstance(self.gamma, str) and not is_auto(self.gamma):
             raise ValueError(
                 "gamma must be 'auto' or a positive number, chosen without a look at the data; "
@@ -86,12 +96,7 @@ class BaseKernelRegressor(
     def _check_y_bounds(self):
         TargetRange.of(self.y_bounds)
 
-    def _validated(self, X, y, *, reset=True, counts=True):
-        """Rows, and targets in units of half their range around its middle."""
-        X, y = checked_data(self, X, y, reset=reset, numeric=True, counts=counts)
-        return X, TargetRange.of(self.y_bounds).scaled(y)
-
-    def _cap(self, automatic):
+    def _cap(self, automatic=None):
         """Cap of the residuals, in units of half the range of the target."""
         if is_auto(self.residual_cap):
             return automatic
@@ -123,6 +128,13 @@ class BaseKernelRegressor(
             return (None,) * n_streams
         return map(np.random.default_rng, seed_sequence(self.random_state).spawn(n_streams))
 
+    @staticmethod
+    def _secret(noise_state):
+        """Key that the noise of answers follows from, new for each fit."""
+        return (
+            os.urandom(_LIMIT_SECRET) if noise_state is None else noise_state.bytes(_LIMIT_SECRET)
+        )
+
     def _draw_features(self, n_features, n_components, gamma, feature_state):
         if self.kernel == "linear":
             return NormalisedRows(n_components, float(self.x_norm))
@@ -150,6 +162,10 @@ class BaseKernelRegressor(
         for name, value in {**fitted, **predictor.attributes, "_predictor": predictor}.items():
             setattr(self, name, value)
 
-
-# What validation stores, before anything is learned.
-VALIDATED = ("n_features_in_", "feature_names_in_")
+    def _planned_release(self, target, n_features):
+        """Guarantee of a release that meets a target, at most, for any number of rows."""
+        if self.release == "query" and self.n_queries is not None:
+            return QueryPlan.plan(target, n_queries=int(self.n_queries)).guarantee
+        if target.delta == 0.0 or self.release == "query":
+            return target
+        return replace(target, refined=target.gaussian_target())

@@ -1,39 +1,227 @@
 """Private kernel ridge regression."""
 
-import os
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
-from scipy.sparse import issparse
-
+from skdp import learner
 from skdp._random._source import noise_source
-from skdp._targets import TargetRange, warn_of_bounds
-from skdp._validation import is_auto, shown
-from skdp.kernel._base import BaseKernelRegressor
-from skdp.kernel._choices import check_users
-from skdp.kernel._exact_solver import KernelExpansion
-from skdp.kernel._planned import planned_guarantee
-from skdp.kernel._ridge_plan import check_ridge_parameters, ridge_plan, ridge_size
-from skdp.learner import (
-    begun_fit,
-    charge,
-    progress_of,
-    unchanged_on_error,
-    warn_of_delta,
-    with_callbacks,
+from skdp._validation import (
+    TargetRange,
+    between,
+    is_auto,
+    number_or_auto,
+    one_of,
+    positive,
+    positive_int,
+    shown,
+    warn_of_bounds,
 )
-from skdp.mechanisms import clip_rows
+from skdp.kernel import _descent, _pure, _queries, _ridge_theory
+from skdp.kernel._base import BaseKernelRegressor
 from skdp.preprocessing._target_bounds import TargetBounds, check_search_range
 from skdp.privacy import ApproxDP
-from skdp.rows import FeatureFunction
-from skdp.rows._feature_blocks import FeatureBlocks, IntegerFeatureBlocks
-from skdp.rows._inputs import checked_data
-from skdp.rows._threads import one_blas_thread
+from skdp.rows import FeatureFunction, _blocks
+from skdp.rows._inputs import checked_data, one_blas_thread
 from skdp.rows._users import Users, chosen_rows
 
-__all__ = ["DPKernelRidge"]
+RELEASES = ("features", "query")
+MECHANISMS = ("auto", "gradient", "sufficient_statistics", "objective", "output")
+LOSSES = ("auto", "squared", "huber")
 
+# Those that release sums over records, which are as well sums over users of their rows' means.
+OF_USERS = ("gradient", "sufficient_statistics")
+
+_LIMIT_PENALTIES = 1e-6, 1e12
+_LIMIT_GROWTH = 30.0  # noise of the last of 48 steps, which has a third of an even share
+_LIMIT_ROWS = 2**30  # rows, on which the cost of bounds does not depend
 _LIMIT_STREAMS = 3  # of random numbers: features, noise, bounds
-_LIMIT_SECRET = 32  # bytes
+
+
+def check_parameters(model):
+    """Check all that does not depend on the rows, but the owners of these."""
+    one_of(RELEASES, release=model.release)
+    one_of(MECHANISMS, mechanism=model.mechanism)
+    one_of(LOSSES, loss=model.loss)
+    learner.check_budget(model, epsilon=1.0 if is_auto(model.epsilon) else None)
+    model._check_kernel_parameters()
+    positive(source_smoothness=model.source_smoothness)
+    number_or_auto(alpha=model.alpha)
+    if not is_auto(model.alpha):
+        unit = _scaled(model, 1.0)
+        between(*(limit / unit for limit in _LIMIT_PENALTIES), alpha=model.alpha)
+    model._cap()
+    if is_auto(model.epsilon) and model.adjacency == "add-remove":
+        raise ValueError(
+            "epsilon must be a number under adjacency='add-remove': the rule reads the "
+            "number of rows, which is private there; got 'auto'."
+        )
+    check_loss(model)
+    check_paper(model)
+    if model.release == "features":
+        check_mechanism(model)
+    else:
+        check_queries(model)
+
+
+def check_users(model):
+    """Check that all which is released is a sum over records, where they have owners."""
+    if model.release == "query":
+        why = (
+            "release='query', whose noise is for one row's change of an exact minimiser. Use "
+            "release='features' with a positive delta"
+        )
+    elif model.delta == 0.0:
+        why = (
+            "delta=0, where a random term in the objective protects one row. Use a positive delta"
+        )
+    elif model.mechanism not in ("auto", *OF_USERS):
+        why = (
+            f"mechanism={shown(model.mechanism)}, whose noise is for one row's change of a "
+            "minimiser. Use mechanism='gradient'"
+        )
+    else:
+        return
+    raise ValueError(
+        f"groups must be None with {why}, or give each user at most so many rows by "
+        "skdp.preprocessing.bound_contributions; got ids of users."
+    )
+
+
+def check_loss(model):
+    """Check that the loss has a finite sensitivity."""
+    if model.loss == "squared" and model.adjacency == "add-remove":
+        raise ValueError(
+            "loss must not be 'squared' under adjacency='add-remove': a record's residual "
+            "is unbounded where the number of rows is private, so that no finite noise "
+            "would do. Use loss='huber' or adjacency='replace-one'; got 'squared'."
+        )
+
+
+def check_mechanism(model):
+    """Check that budget and loss suit the mechanism."""
+    if model.mechanism in ("gradient", "sufficient_statistics") and model.delta == 0.0:
+        raise ValueError(
+            f"delta must be positive with mechanism={shown(model.mechanism)}, whose noise is "
+            "Gaussian; use mechanism='output' for pure differential privacy; got 0."
+        )
+    if model.mechanism == "objective" and model.delta > 0.0:
+        raise ValueError(
+            "delta must be 0 with mechanism='objective', whose noise is not Gaussian; use "
+            f"mechanism='gradient' for a positive delta; got {shown(model.delta)}."
+        )
+    if model.loss == "huber" and model.mechanism == "sufficient_statistics":
+        raise ValueError(
+            "loss must be 'auto' or 'squared' with mechanism='sufficient_statistics'; got 'huber'."
+        )
+    if model.loss == "squared" and model.mechanism in ("gradient", "objective"):
+        raise ValueError(
+            f"loss must be 'auto' or 'huber' with mechanism={shown(model.mechanism)}, which caps "
+            "residuals; got 'squared'."
+        )
+
+
+def check_paper(model):
+    """Check that the sensitivity of the paper is asked for only where it is proved."""
+    if model.sensitivity != "paper":
+        return
+    if model.release != "query":
+        why = (
+            "with release='features': the paper's lemma is about the exact minimiser, and its one "
+            "scalar noise protects one prediction, not a function. Use release='query'"
+        )
+    elif model.adjacency != "replace-one":
+        why = (
+            "under adjacency='add-remove': the paper's lemma is about a public number of rows, "
+            "and where it is private the residual of a record with squared loss has no bound"
+        )
+    elif model.loss == "huber":
+        why = "with loss='huber': the paper's lemma is about the squared loss"
+    else:
+        return
+    raise ValueError(f"sensitivity must be 'tight' {why}; got 'paper'.")
+
+
+def check_queries(model):
+    """Check that the number of answers is declared."""
+    if model.n_queries is None:
+        raise ValueError(
+            "n_queries must be given with release='query': every predicted row costs "
+            "budget. Use release='features' for predictions without end; got None."
+        )
+    positive_int(n_queries=model.n_queries)
+    if model.mechanism != "auto":
+        raise ValueError(
+            f"mechanism must be 'auto' with release='query'; got {shown(model.mechanism)}."
+        )
+
+
+def _scaled(model, alpha):
+    """Penalty in units where features have norm one."""
+    return float(alpha) / (model.x_norm**2 if model.kernel == "linear" else 1.0)
+
+
+def _plan_features(model, target, n_samples, n_features):
+    """Release of a function on features, from public numbers."""
+    size, squared = model._size(target, n_samples, n_features), model.loss == "squared"
+    mechanism = model.mechanism
+    if mechanism == "auto" and target.delta == 0.0:
+        mechanism = "output" if squared else "objective"
+    elif mechanism == "auto":
+        mechanism = "sufficient_statistics" if squared else "gradient"
+    if model.kernel == "linear":
+        rule = "X must have fewer columns, of which the linear kernel takes the square"
+    else:
+        rule = "n_components must be smaller"
+    growth = _LIMIT_GROWTH if mechanism == "gradient" else 1.0
+    _descent.check_features(target, n_samples, n_features, size, rule=rule, growth=growth)
+    penalty = None if is_auto(model.alpha) else _scaled(model, model.alpha)
+    cap = model._cap()
+    if mechanism == "gradient":
+        return _descent.FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
+    if mechanism == "sufficient_statistics":
+        return _descent.FeatureStatistics.plan(target, n_components=size, penalty=penalty)
+    options = dict(cap=cap, penalty=penalty)
+    kind: Any
+    if mechanism == "objective":
+        kind, own = _pure.CentredObjective, dict(pairs=model.kernel != "linear")
+    elif target.delta == 0.0 and not squared:
+        kind, own = _pure.CentredOutput, {}
+    else:
+        own = dict(squared=squared, n_samples=n_samples, n_components=size)
+        kind = _pure.FeatureOutput
+    release = kind.plan(target, **options, **own)
+    release.check_n_rows(n_samples, size)
+    return release
+
+
+def _plan_queries(model, target, n_samples, n_features):
+    """Release of noisy answers, from public numbers."""
+    is_ruled = is_auto(model.epsilon)
+    penalty = None if is_auto(model.alpha) else _scaled(model, model.alpha)
+    if penalty is None and is_ruled:
+        smoothness = float(model.source_smoothness)
+        penalty = _ridge_theory.penalty_rule(n_samples, target.epsilon, smoothness)
+    is_paper = model.sensitivity == "paper"
+    if is_paper and penalty is not None and penalty > n_samples:
+        unit = " times x_norm^2" if model.kernel == "linear" else ""
+        raise ValueError(
+            f"alpha must be at most the number of rows, {n_samples},{unit} with "
+            f"sensitivity='paper', whose lemma asks for lam <= 1; got {shown(model.alpha)}."
+        )
+    release = _queries.ExactQueries.plan(
+        target,
+        n_samples=n_samples,
+        n_features=n_features,
+        n_queries=int(model.n_queries),
+        squared=model.loss == "squared" or (model.loss == "auto" and (is_ruled or is_paper)),
+        cap=model._cap(),
+        penalty=penalty,
+        automatic=is_auto(model.alpha),
+        bound=model.sensitivity,
+    )
+    release.check_n_rows(n_samples, n_features, given=shown(model.alpha))
+    return release
 
 
 class DPKernelRidge(BaseKernelRegressor):
@@ -47,7 +235,7 @@ class DPKernelRidge(BaseKernelRegressor):
     epsilon : float or "auto", default=1.0
         Budget of one fit, all predictions included. "auto" is the rule of Nie and Wang,
         ``n_samples ** -min(1/3, 4r/(3+6r))`` with ``r = source_smoothness``, corrected as
-        :func:`~skdp.theory.kernel_ridge.epsilon_rule` says. It reads the number of rows and
+        :func:`~skdp.kernel.papers.epsilon_rule` says. It reads the number of rows and
         needs "replace-one".
 
     delta : float, default=0.0
@@ -274,14 +462,60 @@ class DPKernelRidge(BaseKernelRegressor):
         self.random_state = random_state
         self.ledger = ledger
 
+    def _target(self, n_samples, unit):
+        """Budget of a fit, which "auto" takes from the number of rows."""
+        epsilon = self.epsilon
+        if is_auto(epsilon):
+            epsilon = _ridge_theory.epsilon_rule(n_samples, float(self.source_smoothness))
+        return ApproxDP(float(epsilon), float(self.delta), adjacency=self.adjacency, unit=unit)
+
+    def _size(self, target, n_samples, n_features):
+        """Length of a row of features; a private number of rows has no part in it."""
+        rows = n_samples if target.adjacency == "replace-one" else None
+        if target.delta > 0.0:
+            budget = target.gaussian_target()
+            automatic = _descent.automatic_components(n_samples=rows, guarantee=budget)
+        else:
+            automatic = _pure.pure_components(n_samples=rows, epsilon=target.epsilon)
+        return self._n_components(n_features, automatic)
+
     def _planned_guarantee(self, n_features):
-        return planned_guarantee(self, super()._planned_guarantee(n_features), n_features)
+        return self._planned(super()._planned_guarantee(n_features), n_features)
 
     def _planned_for_users(self, n_features):
         target = replace(super()._planned_guarantee(n_features), unit="user")
-        return planned_guarantee(self, target, n_features)
+        return self._planned(target, n_features)
 
-    @with_callbacks
+    def _planned(self, target, n_features):
+        """Guarantee of a fit, at most, with what stands behind it for any number of rows."""
+        if not is_auto(self.y_bounds):
+            return self._planned_release(target, n_features)
+        try:
+            bounds = self._bounds_plan(target, _LIMIT_ROWS)
+        except ValueError:  # the fit will say so
+            return target
+
+        def planned(rest):
+            return SimpleNamespace(guarantee=self._planned_release(rest, n_features))
+
+        then = bounds.before(planned).guarantee
+        is_known = target.delta == 0.0 or then.refined is not None
+        return bounds.guarantee(then) if is_known else target
+
+    def _planned_release(self, target, n_features):
+        if self.release == "features" and self.mechanism == "output":
+            # Of more features it is Gaussian as well.
+            size = self._n_components(n_features or 1, _descent.FEWEST_FEATURES)
+            if not _pure.FeatureOutput.is_gaussian(target, size):
+                return target
+        return super()._planned_release(target, n_features)
+
+    def _bounds_plan(self, target, n_samples):
+        """Release of the bounds of the target, which reads a public number of rows."""
+        public = n_samples if target.adjacency == "replace-one" else None
+        return TargetBounds.plan(target, n_samples=public, search_range=self.y_search_range)
+
+    @learner.with_callbacks
     def fit(self, X, y, groups=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
 
@@ -310,33 +544,40 @@ class DPKernelRidge(BaseKernelRegressor):
             If the solution could not be certified; the ledger stays charged.
         """
         warn_of_bounds(self.y_bounds)
-        context = begun_fit(self)
-        with unchanged_on_error(self):
-            check_ridge_parameters(self)
+        context = learner.begun_fit(self)
+        with learner.unchanged_on_error(self):
+            check_parameters(self)
             if groups is not None:
                 check_users(self)
             X, y = checked_data(self, X, y, numeric=True, counts=groups is None)
             users = Users.of(groups, X.shape[0])
-            n_units = X.shape[0] if users is None else users.n_users
-            unit = "record" if users is None else "user"
-            released_bounds, release = ridge_plan(self, n_units, X.shape[1], unit=unit)
-            guarantee = release.guarantee
-            if released_bounds is not None:
-                guarantee = released_bounds.guarantee(guarantee)
-                # Quantiles count rows, and no means of them: of a user one row is among them.
-                seen = y if users is None else y[chosen_rows(groups, users)]
-            n_public = n_units if self.adjacency == "replace-one" else None
-            warn_of_delta(self, n_public, unit)
-            charge(self, guarantee)
+            n_units, unit = (X.shape[0], "record") if users is None else (users.n_users, "user")
+            target = self._target(n_units, unit)
+
+            def planned(rest):
+                plan = _plan_queries if self.release == "query" else _plan_features
+                return plan(self, rest, n_units, X.shape[1])
+
+            bounds_plan = None
+            if is_auto(self.y_bounds):
+                bounds_plan = self._bounds_plan(target, n_units)
+                release = bounds_plan.before(planned)
+                guarantee = bounds_plan.guarantee(release.guarantee)
+            else:
+                release = planned(target)
+                guarantee = release.guarantee
+            learner.warn_of_delta(self, n_units, unit)
+            learner.charge(self, guarantee)
             gamma = self._public_gamma(X)
             *streams, bounds_state = self._random_streams(_LIMIT_STREAMS)
             bounds = self.y_bounds
-            if released_bounds is not None:
-                bounds = released_bounds(seen, noise_source(bounds_state))
+            if bounds_plan is not None:
+                # Quantiles count rows, and no means of them: of a user one row is among them.
+                seen = y if users is None else y[chosen_rows(groups, users)]
+                bounds = bounds_plan(seen, noise_source(bounds_state))
             bounds = TargetRange.of(bounds)
-            targets = bounds.scaled(y)
-            with progress_of(self, context, groups=groups):
-                predictor = self._released(release, X, targets, users, gamma, *streams)
+            with learner.progress_of(self, context, groups=groups):
+                predictor = self._released(release, X, bounds.scaled(y), users, gamma, *streams)
             self._store(
                 predictor,
                 guarantee_=guarantee,
@@ -364,22 +605,15 @@ class DPKernelRidge(BaseKernelRegressor):
 
     def _released(self, release, X, targets, users, gamma, feature_state, noise_state):
         """What predicts: a function on features, or answers that hold the rows."""
-        linear = self.kernel == "linear"
-        if self.release == "features":
-            n_units = X.shape[0] if users is None else users.n_users
-            size = ridge_size(self, release.guarantee, n_units, X.shape[1])
-            features = self._draw_features(X.shape[1], size, gamma, feature_state)
-            blocks = FeatureBlocks if linear else IntegerFeatureBlocks
-            data = blocks(X, targets, features, users=users)
-            # Products are of a few rows at a time, for which threads would wait for each other.
-            with one_blas_thread():
-                return FeatureFunction(features, *release(data, noise_source(noise_state)))
-        secret = (
-            os.urandom(_LIMIT_SECRET) if noise_state is None else noise_state.bytes(_LIMIT_SECRET)
-        )
-        if linear:
-            X = clip_rows(X, float(self.x_norm)) / float(self.x_norm)
-        else:
-            X = X.toarray() if issparse(X) else X.copy()  # the caller may change it
-        expansion = KernelExpansion(X, self.kernel, gamma or 1.0, self.nu, self.x_norm)
-        return release((expansion, targets), secret)
+        if self.release == "query":
+            X = _queries.KernelExpansion(X, self.kernel, gamma or 1.0, self.nu, self.x_norm)
+            return release((X, targets), self._secret(noise_state))
+        n_units = X.shape[0] if users is None else users.n_users
+        size = self._size(release.guarantee, n_units, X.shape[1])
+        features = self._draw_features(X.shape[1], size, gamma, feature_state)
+        is_linear = self.kernel == "linear"
+        kind = _blocks.FeatureBlocks if is_linear else _blocks.IntegerFeatureBlocks
+        data = kind(X, targets, features, users=users)
+        # Products are of a few rows at a time, for which threads would wait for each other.
+        with one_blas_thread():
+            return FeatureFunction(features, *release(data, noise_source(noise_state)))

@@ -1,7 +1,7 @@
 """Regression on features of bounded norm without a delta: the minimiser on centred targets.
 
 To check the claim: this file for what is released before and after the minimiser,
-`_output`, which releases that, and `skdp.rows._feature_blocks`, which bounds the rows.
+`FeatureOutput`, which releases that, and ``rows/_blocks.py``, which bounds the rows.
 """
 
 import math
@@ -15,21 +15,131 @@ from skdp._defaults import kernel as defaults
 from skdp._grid import TINY
 from skdp._random._source import NoiseSource
 from skdp._validation import plain_arguments
-from skdp.kernel._output import FeatureOutput
-from skdp.kernel._ridge_problem import ridge_sensitivity
-from skdp.learner._counts import after_count, counted
+from skdp.kernel._ridge_problem import RidgeProblem, check_planned_rows, ridge_sensitivity
+from skdp.learner import HuberLoss, ObjectivePerturbation
+from skdp.learner._newton import minimise
+from skdp.learner._stages import after_count, counted
 from skdp.mechanisms import NoiseLaw, release
-from skdp.mechanisms._limits import least_level
+from skdp.mechanisms._additive import least_level
 from skdp.privacy import ApproxDP
-from skdp.rows._certificates import MOST_ROWS, UNIT_ROUNDOFF
-from skdp.rows._feature_blocks import ERROR_SHARE, FeatureBlocks, certified
+from skdp.rows._blocks import ERROR_SHARE, MOST_ROW_NORM, FeatureBlocks, certified
+from skdp.rows._sums import MOST_ROWS, UNIT_ROUNDOFF, check_n_rows
 
-__all__ = ["CentredOutput", "PurePlan", "plan_pure", "pure_components"]
+
+@dataclass(frozen=True)
+class FeatureOutput:
+    """Release the minimiser with the quieter of K-norm and Gaussian noise.
+
+    Privacy: satisfies ``guarantee`` for any rows and targets, if ``distance`` bounds that of the
+    exact minimisers of neighbours whose features have norm one; rows that are longer by
+    rounding, and the certified error of the solver, are added here.
+
+    Parameters
+    ----------
+    guarantee : ApproxDP
+
+    law : NoiseLaw
+
+    penalty : float
+
+    cap : float
+        Cap of the residuals. With squared loss it is out of reach: no minimiser gets there.
+
+    distance, most_rows : float
+        See `RidgeProblem`.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1.
+    """
+
+    guarantee: ApproxDP
+    law: NoiseLaw
+    penalty: float
+    cap: float
+    distance: float
+    most_rows: float = math.inf
+
+    @classmethod
+    @plain_arguments
+    def plan(cls, target: ApproxDP, *, n_components: int, **problem: Any) -> Self:
+        """Noise on the minimiser that meets a target.
+
+        Parameters
+        ----------
+        target : ApproxDP
+
+        n_components : int
+
+        **problem
+            ``squared``, ``cap``, ``n_samples`` and ``penalty`` of `RidgeProblem.plan`.
+
+        Returns
+        -------
+        FeatureOutput
+        """
+        law = NoiseLaw.meeting(target, size=n_components)
+        found = RidgeProblem.plan(
+            adjacency=target.adjacency, level=law.level(n_components), **problem
+        )
+        cap, source = found.cap, "Chaudhuri, Monteleoni and Sarwate, JMLR 2011, theorem 6"
+        if cap == math.inf:  # the loss is squared
+            cap = 1.01 * math.sqrt(found.most_rows / found.penalty) + 1.0
+            source = "Nie and Wang, J. Appl. Math. Phys. 5, 2017, lemma 2, sharpened"
+        guarantee = replace(
+            target,
+            refined=law.refining(target),
+            mechanism="output perturbation on random features",
+            source=source,
+        )
+        return cls(guarantee, law, found.penalty, cap, found.distance, found.most_rows)
+
+    @staticmethod
+    def is_gaussian(target: ApproxDP, n_components: int) -> bool:
+        """Whether the noise that meets a target is Gaussian."""
+        return NoiseLaw.meeting(target, size=n_components).kind == "gaussian"
+
+    def check_n_rows(self, n_samples: int, n_components: int) -> None:
+        """Refuse more rows than can be certified, before a ledger is charged."""
+        check_n_rows(
+            HuberLoss(self.cap),
+            n_samples=n_samples,
+            adjacency=self.guarantee.adjacency,
+            n_features=n_components,
+            row_norm=MOST_ROW_NORM,
+            tolerance=self._tolerance(self.distance),
+            penalty=self.penalty,
+        )
+
+    def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
+        """Weights of the features, and what is added to their products with them."""
+        check_planned_rows(data.n_samples, self.most_rows)
+        # Strong convexity turns the gradient of the records that neighbours differ by, at most
+        # `cap` times the norm of a row each, into a distance; with squared loss that gradient is
+        # bounded at the minimiser, which is not long. Features exceed norm one by rounding, and
+        # distances grow with its cube at most.
+        l2_sensitivity = self.distance * data.row_norm**3
+        tolerance = self._tolerance(l2_sensitivity)
+        loss = HuberLoss(self.cap)
+        weights = minimise(loss, data, penalty=self.penalty, tolerance=tolerance)
+        released = release(
+            weights[0],
+            law=self.law,
+            sensitivity=l2_sensitivity,
+            error=tolerance / self.penalty,
+            random_state=noise,
+            purpose="weights: the minimiser of an objective",
+        )
+        return released, 0.0
+
+    def _tolerance(self, l2_sensitivity: float) -> float:
+        """Bound on the gradient norm of a solve: its error costs 1e-5 of the sensitivity."""
+        return 0.5e-5 * self.penalty * l2_sensitivity
+
 
 # Least and largest variance of a target in [-1, 1] that a rule goes by.
 _LIMIT_VARIANCES = (0.01, 1.0)
 
-_TOLERANCE_CHAIN = 200.0  # additions that a number goes through
 _THEOREM_MOMENTS = 2.25
 _THEOREM_CENTRED = 4.0
 _TOLERANCE_SCORE = 4  # roundings of a score
@@ -197,14 +307,12 @@ class CentredRelease(ABC):
 
     @classmethod
     @plain_arguments
-    def plan(
-        cls, target: ApproxDP, *, cap: float | None = None, penalty: float | None = None
-    ) -> Self:
-        """Release that meets a target without a delta."""
+    def plan(cls, target: ApproxDP, **options: Any) -> Self:
+        """Release that meets a target without a delta; the options are those of the class."""
         if target.delta > 0.0:
             raise ValueError(f"target must have delta 0; got {target}.")
         guarantee = replace(target, refined=None, mechanism=cls._mechanism, source=cls._source)
-        return cls(guarantee, cap, penalty)
+        return cls(guarantee, **options)
 
     def check_n_rows(self, n_samples: int, n_components: int) -> None:
         """Refuse more rows than can be certified, before a ledger is charged."""
@@ -293,12 +401,9 @@ def release_scale(data: FeatureBlocks, plan: PurePlan, noise: NoiseSource) -> tu
     # A target y in [-1, 1] adds (y, y^2). Two of them are |y - z| (1 + |y + z|) apart in l1
     # norm, which is largest, 9/4, at y = 1 and z = -1/2. One alone is 2 at most.
     sensitivity = _THEOREM_MOMENTS if plan.weights.adjacency == "replace-one" else 2.0
-    targets = data.targets
-    sums = np.array([targets.sum(), (targets**2).sum()])
-    # Sums in pairs of blocks of 128 numbers of at most 1.
-    error = 2 * UNIT_ROUNDOFF * _TOLERANCE_CHAIN * data.n_samples
+    sums, error = data.target_moments()
     first, second = release(
-        certified((sums, error), ERROR_SHARE * sensitivity),
+        certified((sums, 2.0 * error), ERROR_SHARE * sensitivity),  # in l1 norm
         law=NoiseLaw.of("laplace", plan.moments),
         sensitivity=sensitivity,
         error=ERROR_SHARE * sensitivity,
@@ -338,3 +443,64 @@ def release_level(
         purpose="mean of the residuals at released weights",
     )
     return float(released) / plan.n_samples
+
+
+@dataclass(frozen=True)
+class CentredObjective(CentredRelease):
+    """Release mean and variance of the targets, then the minimiser of a noisy objective.
+
+    Privacy: satisfies the pure ``guarantee`` for any rows and targets. The data are used in at
+    most five releases whose epsilons add up to it: the number of rows where it is private,
+    mean and mean square of the targets, the exact minimiser, the error that the solver makes of
+    it, and the mean of the residuals at the weights. Cap and penalty follow from those before,
+    so that all but the minimiser's own release are those of `CentredOutput`.
+
+    Huber's loss has a kink in its slope, where it has no second derivative. Its slope is
+    Lipschitz, and so is the map from a linear term to its minimiser, in both directions:
+    densities change by the determinant almost everywhere, as they do for the Huberised hinge.
+
+    Parameters
+    ----------
+    guarantee : ApproxDP
+
+    cap, penalty : float, default=None
+        Cap of the residuals and strength of ``penalty/2 ||w||^2``, public. None follows from the
+        released variance of the targets and from the noise. A penalty is raised where the
+        budget could not pay for the curvature.
+
+    pairs : bool, default=False
+        Whether features are cosines and sines of frequencies, a half of them each. Noise is then
+        for the longest pair: with many of them it has half the mean square.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 2; Kifer, Smith and Thakurta, COLT
+    2012.
+    """
+
+    pairs: bool = False
+
+    _mechanism = "objective perturbation on random features"
+    _source = (
+        "same-point determinant bound, after Chaudhuri, Monteleoni and Sarwate, JMLR 2011, "
+        "theorem 9"
+    )
+
+    def _minimiser(
+        self, plan: PurePlan, variance: float, n_components: int
+    ) -> ObjectivePerturbation:
+        cap, penalty = self._cap(plan, variance), self.penalty
+        if penalty is None:
+            penalty = plan.objective_penalty(variance, cap, n_components)
+        return ObjectivePerturbation.plan(
+            plan.weights,
+            loss=HuberLoss(cap),
+            n_features=n_components,
+            row_norm=MOST_ROW_NORM,
+            penalty=penalty,
+            pair_norm=MOST_ROW_NORM / math.sqrt(n_components / 2.0) if self.pairs else None,
+        )
+
+    def _check_minimiser(self, found: Any, larger: float, *sizes: int) -> None:
+        law = replace(found.law, penalty=found.law.penalty / larger)
+        replace(found, law=law).check_n_rows(sizes[0])

@@ -8,13 +8,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from scipy.optimize import brentq
+import numpy as np
+from scipy.optimize import brentq, brute, minimize
 
 from skdp._defaults import kernel as defaults
-from skdp._validation import one_of, plain_arguments, positive, shown
+from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
+from skdp.kernel._ridge_theory import epsilon_rule, risk_bound
 from skdp.privacy import ADJACENCIES, n_records_changed
-
-__all__ = ["RidgeProblem", "check_planned_rows", "ridge_norm_bound", "ridge_sensitivity"]
 
 _LIMIT_PENALTIES = 1e-6, 1e12
 
@@ -119,7 +119,7 @@ def ridge_sensitivity(
     the bound is ``kappa (2 M + kappa R) / penalty``. Pairs exist that approach it as lam falls, so
     that its order ``lam^(-3/2) / m`` cannot be improved. For tiny penalties ``2 R`` is less. It
     sharpens Lemma 2 of Nie and Wang, J. Appl. Math. Phys. 5, 2017 (see
-    :func:`~skdp.theory.kernel_ridge.paper_sensitivity`) and needs neither of its conditions.
+    :func:`~skdp.kernel.papers.paper_sensitivity`) and needs neither of its conditions.
 
     That lemma holds, and for ``lam <= 1`` it is at least ours term by term: times M over the
     penalty, ``2 kappa / sqrt(lam) >= 2 kappa`` and ``2 kappa^2 / sqrt(lam) >= kappa^2 /
@@ -202,7 +202,7 @@ class RidgeProblem:
         cls,
         *,
         squared: bool,
-        cap: float,
+        cap: float | None,
         n_samples: int,
         adjacency: str,
         level: float,
@@ -216,8 +216,8 @@ class RidgeProblem:
         squared : bool
             Whether the loss is squared, and not Huber's.
 
-        cap : float
-            Of Huber's loss.
+        cap : float or None
+            Slope at which Huber's loss goes straight on; None takes an eighth of the range.
 
         n_samples : int
             Number of rows, read with squared loss only, where it is public.
@@ -228,6 +228,7 @@ class RidgeProblem:
             Standard deviation of the noise, in each direction, for a sensitivity of one.
 
         penalty : float, default=None
+            None takes that at which the noise has the variance that is allowed.
 
         bound : {"tight", "paper"}, default="tight"
             As for `ridge_sensitivity`; "paper" keeps a penalty by the rule within its condition.
@@ -236,6 +237,7 @@ class RidgeProblem:
         -------
         RidgeProblem
         """
+        cap = float(defaults.CAP) if cap is None else cap
         options: dict[str, Any] = dict(y_bound=1.0, adjacency=adjacency, bound=bound)
         low, high = _LIMIT_PENALTIES
         if bound == "paper":
@@ -261,9 +263,9 @@ class RidgeProblem:
             else:
                 penalty = min(math.exp(brentq(excess, *ends)), high)
         distance = ridge_sensitivity(penalty=penalty, **options)
-        return cls(
-            penalty, math.inf if squared else cap, distance, n_samples if squared else math.inf
-        )
+        if squared:
+            return cls(penalty, math.inf, distance, n_samples)
+        return cls(penalty, cap, distance)
 
 
 def check_planned_rows(n_samples: int, most_rows: float) -> None:
@@ -273,3 +275,134 @@ def check_planned_rows(n_samples: int, most_rows: float) -> None:
             f"n_samples must be at least the number of rows with squared loss, {n_samples}; "
             f"got {shown(most_rows)}."
         )
+
+
+@plain_arguments
+def query_variance(
+    *, n_samples: float, penalty: float, epsilon: float, y_bound: float, kappa: float = 1.0
+) -> float:
+    """Variance of the Laplace noise that makes one projected prediction private.
+
+    Proposition 1 of the paper with the distance of `ridge_sensitivity`, and for one prediction:
+    its density on functions does not exist, and one noise for several predictions reveals
+    their differences.
+
+    Parameters
+    ----------
+    n_samples, penalty, kappa
+        As for `ridge_norm_bound`.
+
+    epsilon : float
+        Budget of the prediction.
+
+    y_bound : float
+        Bound on the absolute target and prediction.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skdp.kernel._ridge_problem import query_variance
+    >>> round(query_variance(n_samples=1000, penalty=10.0, epsilon=1.0, y_bound=1.0), 12)
+    0.98
+    """
+    positive(epsilon=epsilon)
+    distance = ridge_sensitivity(
+        penalty=penalty, y_bound=y_bound, kappa=kappa, n_samples=n_samples
+    )
+    return 2.0 * (min(kappa * distance, 2.0 * y_bound) / epsilon) ** 2
+
+
+@dataclass(frozen=True)
+class EpsilonSuggestion:
+    """Budget and penalty that make the bound of Theorem 3 smallest.
+
+    Parameters
+    ----------
+    epsilon : float
+        Where :func:`~skdp.kernel.papers.risk_bound` is smallest.
+
+    penalty : float
+        scikit-learn's ``alpha`` that goes with it.
+
+    bound : float
+        Value of :func:`~skdp.kernel.papers.risk_bound` there.
+
+    rule : float
+        :func:`~skdp.kernel.papers.epsilon_rule`, the closed form with the same rate.
+    """
+
+    epsilon: float
+    penalty: float
+    bound: float
+    rule: float
+
+
+@plain_arguments
+def suggest_epsilon(
+    n_samples: float,
+    *,
+    y_bound: float = 1.0,
+    kappa: float = 1.0,
+    r: float = 0.5,
+    source: float = 1.0,
+) -> EpsilonSuggestion:
+    """Minimise :func:`~skdp.kernel.papers.risk_bound` over epsilon and the penalty.
+
+    Parameters
+    ----------
+    n_samples, y_bound, kappa
+        As for `ridge_norm_bound`.
+
+    r, source : float, default=0.5, 1.0
+        Source condition, as in :func:`~skdp.kernel.papers.approximation_bound`. Declared,
+        never estimated from the data.
+
+    Returns
+    -------
+    EpsilonSuggestion
+
+    Notes
+    -----
+    The search keeps ``lam <= kappa^2``. Beyond, the bound tends to that of predicting zero, which
+    needs no budget. A bound of ``y_bound^2`` or more promises no better than that: there are too
+    few rows for the declared ``source`` and ``r``.
+
+    With the default numbers, epsilon is within a fifth of
+    :func:`~skdp.kernel.papers.epsilon_rule` from 1000 rows on. The closed form needs
+    neither ``source`` nor ``kappa``, which are rarely known.
+
+    Examples
+    --------
+    >>> from skdp.kernel._ridge_problem import suggest_epsilon
+    >>> suggestion = suggest_epsilon(1000)
+    >>> round(suggestion.epsilon, 3), round(suggestion.penalty), round(suggestion.bound, 3)
+    (0.095, 195, 0.342)
+    """
+    positive(n_samples=n_samples, y_bound=y_bound, kappa=kappa, r=r)
+    non_negative(source=source)
+
+    def bound(logs: np.ndarray) -> float:
+        public = dict(
+            n_samples=n_samples,
+            epsilon=math.exp(logs[0]),
+            penalty=n_samples * kappa**2 * math.exp(logs[1]),
+            y_bound=y_bound,
+            kappa=kappa,
+        )
+        return risk_bound(**public, variance=query_variance(**public), r=r, source=source)
+
+    size = math.log(n_samples + 1.0)
+    box = [(-size, 2.0), (-2.0 * size, 0.0)]
+    start = brute(bound, box, Ns=30, finish=None)  # caps make two valleys possible
+    best = minimize(
+        bound, start, method="Nelder-Mead", bounds=box, options={"xatol": 1e-6, "fatol": math.inf}
+    )
+    return EpsilonSuggestion(
+        epsilon=math.exp(best.x[0]),
+        penalty=n_samples * kappa**2 * math.exp(best.x[1]),
+        bound=float(best.fun),
+        rule=epsilon_rule(n_samples, r),
+    )

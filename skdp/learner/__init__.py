@@ -1,48 +1,64 @@
 """How a private learner is written: losses, releases of weights, budgets, streams."""
 
-from skdp.learner._budget import (
+from skdp.learner._descent import DescentPlan, NoisyDescent, plan_descent
+from skdp.learner._estimator import (
+    CallbackSupportMixin,
+    Data,
+    LinearPredictions,
+    LinkedDocumentation,
+    NoisyPredictions,
+    PrivateEstimator,
+    Progress,
+    Public,
+    StatedGuarantee,
+    begun_fit,
     charge,
     charge_quietly,
     charge_stream,
     check_budget,
+    check_own_callbacks,
     ledger_of,
+    progress_of,
     restored_on_error,
     unchanged_on_error,
     warn_of_delta,
     warn_of_seed,
-)
-from skdp.learner._coefficient_noise import CoefficientNoise
-from skdp.learner._counts import ClassCounts, RowCount, largest_score
-from skdp.learner._descent import NoisyDescent
-from skdp.learner._descent_rules import DescentPlan, plan_descent
-from skdp.learner._guarantee_views import GuaranteeView
-from skdp.learner._losses._margin import HingeLoss, HuberHingeLoss, LogisticLoss
-from skdp.learner._losses._multiclass import MulticlassHingeLoss, SoftmaxLoss
-from skdp.learner._losses._residual import AbsoluteLoss, EpsilonInsensitiveLoss, HuberLoss
-from skdp.learner._mixins import (
-    LinearPredictions,
-    LinkedDocumentation,
-    NoisyPredictions,
-    StatedGuarantee,
-)
-from skdp.learner._objective import ObjectivePerturbation
-from skdp.learner._objective_noise import CALIBRATIONS, ObjectiveNoise, calibrate, gaussian_profile
-from skdp.learner._output import OutputPerturbation
-from skdp.learner._progress import (
-    CallbackSupportMixin,
-    Progress,
-    begun_fit,
-    check_own_callbacks,
-    progress_of,
     with_callbacks,
     without_callbacks,
 )
-from skdp.learner._protocol import Release, StreamRelease
-from skdp.learner._row_norm import RowNorm
-from skdp.learner._score_scale import ScoreLength
-from skdp.learner._sequence import Rows, Run, Sequence, Stage
+from skdp.learner._losses import (
+    AbsoluteLoss,
+    EpsilonInsensitiveLoss,
+    HingeLoss,
+    HuberHingeLoss,
+    HuberLoss,
+    LogisticLoss,
+    Loss,
+    MulticlassHingeLoss,
+    SoftmaxLoss,
+)
+from skdp.learner._objective import (
+    CALIBRATIONS,
+    ObjectiveNoise,
+    ObjectivePerturbation,
+    calibrate,
+    gaussian_profile,
+)
+from skdp.learner._output import OutputPerturbation
+from skdp.learner._sequence import (
+    CoefficientNoise,
+    Release,
+    Rows,
+    Run,
+    Sequence,
+    Stage,
+    StreamRelease,
+    unit_guarantee,
+)
+from skdp.learner._stages import ClassCounts, RowCount, RowNorm, ScoreScale, largest_score
 from skdp.learner._streams import (
     Stream,
+    StreamEstimator,
     StreamLine,
     charge_release,
     check_unchanged,
@@ -52,7 +68,9 @@ from skdp.learner._streams import (
     new_version,
     version_text,
 )
-from skdp.learner._units import unit_guarantee
+from skdp.learner._sums import PartialSum, SumRelease, exact_sum
+from skdp.learner._views import GuaranteeView
+from skdp.rows._users import Users
 
 __all__ = [
     "CALIBRATIONS",
@@ -60,6 +78,7 @@ __all__ = [
     "CallbackSupportMixin",
     "ClassCounts",
     "CoefficientNoise",
+    "Data",
     "DescentPlan",
     "EpsilonInsensitiveLoss",
     "GuaranteeView",
@@ -69,26 +88,33 @@ __all__ = [
     "LinearPredictions",
     "LinkedDocumentation",
     "LogisticLoss",
+    "Loss",
     "MulticlassHingeLoss",
     "NoisyDescent",
     "NoisyPredictions",
     "ObjectiveNoise",
     "ObjectivePerturbation",
     "OutputPerturbation",
+    "PartialSum",
+    "PrivateEstimator",
     "Progress",
+    "Public",
     "Release",
     "RowCount",
     "RowNorm",
     "Rows",
     "Run",
-    "ScoreLength",
+    "ScoreScale",
     "Sequence",
     "SoftmaxLoss",
     "Stage",
     "StatedGuarantee",
     "Stream",
+    "StreamEstimator",
     "StreamLine",
     "StreamRelease",
+    "SumRelease",
+    "Users",
     "begun_fit",
     "calibrate",
     "charge",
@@ -98,6 +124,7 @@ __all__ = [
     "check_budget",
     "check_own_callbacks",
     "check_unchanged",
+    "exact_sum",
     "frozen_params",
     "gaussian_profile",
     "has_begun",

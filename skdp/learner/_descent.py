@@ -1,39 +1,777 @@
 """Noisy gradient descent on the losses of linear models: sums of clipped gradients, with noise.
 
-To check it: this file, ``learner/_moments.py`` for the second moments of the rows,
-``learner/_curvature_step.py`` for the step that may follow, and ``rows/_whitening.py``, which
-caps the gradients of rows and certifies their sum.
+To check it: `NoisyDescent._descend` releases gradients, `release_half` second moments,
+`release_agreement` how far the rows of users agree, and `release_with_curvature` the last step;
+``rows/_whitening.py`` caps the gradients of rows and certifies their sum, ``rows/_blocks.py``
+clips the rows, and ``learner/_losses.py`` has the residuals. ``learner/_sequence.py`` has the
+budget.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
+from scipy import linalg
+from scipy.special import ndtri, softmax
+from scipy.stats import qmc
 
 from skdp._defaults import linear as defaults
-from skdp._progress import told
 from skdp._random._source import NoiseSource
+from skdp._recording import told
 from skdp._validation import plain_arguments, shown
-from skdp.learner._coefficient_noise import CoefficientNoise, descent_noise, descent_variances
-from skdp.learner._curvature_step import curvature_step
-from skdp.learner._descent_rules import DescentPlan, plan_descent
-from skdp.learner._losses._margin import LogisticLoss
-from skdp.learner._moments import eigenvectors, release_agreement, release_second_moments
-from skdp.learner._protocol import LinearLoss
-from skdp.learner._sequence import Run, divided
+from skdp.exceptions import SolverError
+from skdp.learner._losses import Loss, check_loss
+from skdp.learner._sequence import CoefficientNoise, Run, divided
 from skdp.mechanisms import NoiseLaw, release
-from skdp.mechanisms._limits import check_span
+from skdp.mechanisms._additive import check_span
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.rows import _sums as sums
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import largest_certain, refuse_rows, rounding_error
-from skdp.rows._user_norms import agreement_error
-from skdp.rows._whitening import CAP_SHARE, CappedSums, PlainRows, WhitenedRows, capped_error
+from skdp.rows._users import agreement_error
+from skdp.rows._whitening import ROUNDING_OF_CAP, CappedSums, Coordinates, PlainRows, WhitenedRows
 
-__all__ = ["NoisyDescent"]
+
+def release_agreement(
+    total: float, n_users: float, *, guarantee: GaussianDP, noise: NoiseSource
+) -> float:
+    """Mean over users of how far their rows agree, between 0 and 1.
+
+    Parameters
+    ----------
+    total : float
+        Sum over users of numbers between 0 and 1, with an error of at most `ROUNDING_OF_CAP`.
+
+    n_users : float
+        Public or released.
+
+    guarantee : GaussianDP
+
+    noise : NoiseSource
+    """
+    # A user's number is changed by 1 at most, and so it is where the user is added.
+    law = NoiseLaw.meeting(guarantee, size=1)
+    released = release(
+        total,
+        law=law,
+        sensitivity=1.0,
+        error=ROUNDING_OF_CAP,
+        random_state=noise,
+        purpose="how far the rows of a user agree",
+    )
+    return min(max(float(released) / n_users, 0.0), 1.0)
+
+
+def release_second_moments(
+    moments: np.ndarray,
+    row_norm: float,
+    *,
+    guarantee: GaussianDP,
+    noise: NoiseSource,
+    error: float | None = None,
+) -> np.ndarray:
+    """Release a sum of outer products of rows.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (d, d)
+        Symmetric. Where rows are users', a sum over users of the means of their rows' products:
+        a mean of such matrices is no longer than they are, and two means have as little a
+        negative inner product.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    guarantee : GaussianDP
+
+    noise : NoiseSource
+
+    error : float, default=None
+        Bound on the Frobenius norm of the error of ``moments``. None is that of sums in pairs.
+
+    Returns
+    -------
+    ndarray of shape (d, d)
+        Symmetric; eigenvalues may be negative.
+    """
+    return symmetric(
+        release_half(moments, row_norm, guarantee=guarantee, noise=noise, error=error)
+    )
+
+
+def release_half(
+    moments: np.ndarray,
+    row_norm: float,
+    *,
+    guarantee: GaussianDP,
+    noise: NoiseSource,
+    error: float | None = None,
+) -> np.ndarray:
+    """`release_second_moments` as it is released, on a lattice; see `symmetric`.
+
+    Returns
+    -------
+    ndarray of shape (d (d + 1) / 2,)
+        The diagonal, and the square root of two times what is below it.
+    """
+    # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
+    # their inner product is not negative. The scaled half keeps the Frobenius norm.
+    sensitivity = math.sqrt(guarantee.n_records_changed) * row_norm**2
+    return release(
+        half_of(moments),
+        law=NoiseLaw.of("gaussian", guarantee),
+        sensitivity=sensitivity,
+        error=sums.ROUNDING_SHARE * sensitivity if error is None else error,
+        random_state=noise,
+        purpose="second moments of the rows",
+    )
+
+
+def half_of(matrix: np.ndarray) -> np.ndarray:
+    """Diagonal, and the root of 2 times what is below it: of the same Frobenius norm."""
+    return np.concatenate([np.diag(matrix), math.sqrt(2.0) * matrix[_lower(len(matrix))]])
+
+
+def symmetric(half: np.ndarray) -> np.ndarray:
+    """Symmetric matrix of what `release_half` returns."""
+    d = math.isqrt(2 * len(half))
+    released = np.zeros((d, d))
+    released[_lower(d)] = half[d:] / math.sqrt(2.0)
+    released += released.T
+    released[np.diag_indices(d)] = half[:d]
+    return released
+
+
+def _lower(d: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.tril_indices(d, -1)
+
+
+def eigenvectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a released symmetric matrix, which is overwritten."""
+    try:
+        return linalg.eigh(matrix, check_finite=False, overwrite_a=True)
+    except linalg.LinAlgError:
+        raise SolverError("The eigenvalues of a released matrix did not converge.") from None
+
+
+class WhitenedMetric:
+    """What plans with a bound on rows, a curvature, a floor of curvatures and an edge share."""
+
+    row_norm: float
+    curvature: float
+    floor: float
+    edge: float
+
+    @property
+    def steepest(self) -> float:
+        """Largest curvature that steps are divided by, before a penalty."""
+        return max(self.curvature * self.row_norm**2, self.floor)
+
+    def curvatures_and_length(
+        self, values: np.ndarray, *, knows_all: bool, ridge: float = 0.0
+    ) -> tuple[np.ndarray, float]:
+        """Curvatures that steps are divided by, and the mean length of rows in their metric.
+
+        Parameters
+        ----------
+        values : ndarray
+            Eigenvalues of the released mean of outer products of the rows.
+
+        knows_all : bool
+            Whether these are all.
+
+        ridge : float, default=0.0
+            Curvature of a public penalty.
+
+        Returns
+        -------
+        curvatures : ndarray
+
+        length : float
+            Root of `mean_square`.
+        """
+        seen = np.where(values > self.edge, np.minimum(values, self.row_norm**2), 0.0)
+        curvatures = np.maximum(self.curvature * seen, self.floor) + ridge
+        square = mean_square(
+            values,
+            seen,
+            curvatures,
+            floor=self.floor + ridge,
+            row_norm=self.row_norm,
+            steepest=self.steepest + ridge,
+            edge=self.edge if knows_all else math.inf,
+        )
+        return curvatures, math.sqrt(square)
+
+
+def mean_square(
+    values: np.ndarray,
+    seen: np.ndarray,
+    curvatures: np.ndarray,
+    *,
+    floor: float,
+    row_norm: float,
+    steepest: float,
+    edge: float,
+) -> float:
+    """Mean squared norm of the rows, where directions are divided by the roots of curvatures.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_directions,)
+        Eigenvalues of the released mean of outer products of the rows.
+
+    seen : ndarray of shape (n_directions,)
+        Those that are more than noise, and 0 for others.
+
+    curvatures : ndarray of shape (n_directions,)
+
+    floor : float
+        Curvature at which what rows have beside ``seen`` is taken to lie.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    steepest : float
+        Largest curvature that there can be; public.
+
+    edge : float
+        Spectral norm of the noise, if all eigenvalues are known. Infinity if not: rows are then
+        supposed to be as long as they may.
+
+    Returns
+    -------
+    float
+        No less than ``row_norm**2 / steepest``, for which sums are certified beforehand.
+
+    Notes
+    -----
+    All eigenvalues sum to the mean squared norm of the rows, which may be far below the bound. The
+    noise in their sum has a deviation of ``edge / sqrt(2)``: it takes off more than two edges in
+    one fit of 400. A few rows may be longer than the others, and tell more. So what is returned is
+    the geometric mean with what it would be if all were as long as they may be. Of 15 data sets
+    with rows of norm 0.31 to 0.95, at 1,000 to 20,000 rows, that keeps three quarters of the gain
+    in accuracy, and no cell loses more than 0.002, where without it 10 of 148 lose 0.003 and more.
+    """
+    short = min(row_norm**2, max(float(values.sum()), 0.0) + 2.0 * edge)
+    along, shown = float((seen / curvatures).sum()), float(seen.sum())
+    mean, most = (
+        max(along + max(0.0, square - shown) / floor, row_norm**2 / steepest)
+        for square in (short, row_norm**2)
+    )
+    return math.sqrt(mean * most)
+
+
+# Features up to which second moments are worth their time and memory.
+_LIMIT_FEATURES = 1000
+# Signals and times beyond which floats would overflow, or rows be stretched too much.
+_LIMIT_SIGNAL, _LIMIT_TIME = 1e12, 1e7
+
+
+@dataclass(frozen=True)
+class DescentPlan(WhitenedMetric):
+    """Public numbers of one descent, in units of the mean over rows.
+
+    Parameters
+    ----------
+    n_steps : int
+        Noisy gradients.
+
+    momentum : float
+        Share of the last step in the next one.
+
+    row_norm : float
+        Bound on the norm of a row.
+
+    curvature : float
+        Second derivative of the loss along a score, as steps assume it.
+
+    floor : float
+        Smallest curvature that a direction is trusted to have.
+
+    edge : float
+        Spectral norm of the noise of the released second moments; eigenvalues below are taken
+        to be zero. It is the largest that there can be where none are released.
+
+    clip_norm : float
+        Largest residual of a row of typical norm, in the metric of the curvatures.
+
+    step_guarantee : GaussianDP or ApproxDP
+        Guarantee of each noisy gradient.
+
+    gram_guarantee : GaussianDP or None
+        Guarantee of the noisy second moments of the rows, if they are worth their price.
+
+    user_cap_factor : float, default=1.0
+        Cap of a user's mean gradient, as a part of that of a row.
+
+    n_averaged : int, default=1
+        Last iterates whose mean is the result.
+    """
+
+    n_steps: int
+    momentum: float
+    row_norm: float
+    curvature: float
+    floor: float
+    edge: float
+    clip_norm: float
+    step_guarantee: GaussianDP | ApproxDP
+    gram_guarantee: GaussianDP | None
+    user_cap_factor: float = 1.0
+    n_averaged: int = 1
+
+    def with_part(self, share: float) -> "DescentPlan":
+        """The same descent for a share of the squared mu of its gradients, which are Gaussian."""
+        step = cast(GaussianDP, self.step_guarantee)
+        return replace(self, step_guarantee=replace(step, mu=math.sqrt(share) * step.mu))
+
+    def metric(self, values: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:
+        """Curvatures that steps are divided by, and the cap of a gradient in their metric.
+
+        Parameters
+        ----------
+        values : ndarray
+            Eigenvalues of the released mean of outer products of the rows.
+
+        ridge : float
+            Curvature of a public penalty.
+
+        Returns
+        -------
+        curvatures : ndarray
+
+        cap : float
+            For a row x whose squared norm ``sum x_j^2 / curvatures_j`` is the mean of that of all
+            rows, `mean_square`, it caps residuals at ``clip_norm``.
+        """
+        knows_all = self.gram_guarantee is not None
+        curvatures, length = self.curvatures_and_length(values, knows_all=knows_all, ridge=ridge)
+        return curvatures, self.user_cap_factor * self.clip_norm * length
+
+
+@plain_arguments
+def plan_descent(
+    *,
+    n_samples: float,
+    n_features: int,
+    loss: Loss,
+    row_norm: float,
+    guarantee: GaussianDP | ApproxDP,
+    clip_norm: float | None = None,
+    second_moments: bool = True,
+    agreement: float = 1.0,
+    averages: bool = True,
+) -> DescentPlan:
+    """Balance bias against noise by public numbers.
+
+    Parameters
+    ----------
+    n_samples : float
+        Number of rows, or of the users who own them, public or released.
+
+    n_features : int
+
+    loss : Loss
+
+    row_norm : float
+        Largest norm of a row.
+
+    guarantee : GaussianDP or ApproxDP
+        Budget of the descent.
+
+    clip_norm : float, default=None
+        Largest residual of a row of typical norm. None is a rule.
+
+    second_moments : bool, default=True
+        Whether those of the rows may be released at all.
+
+    agreement : float, default=1.0
+        Mean length of a user's mean gradient over the mean length of its rows, released. It is 1
+        for users of one row.
+
+    averages : bool, default=True
+        Whether the mean of the last iterates can be taken.
+
+    Returns
+    -------
+    DescentPlan
+
+    Notes
+    -----
+    The descent runs for a "time" ``tau``, the sum of its step sizes: directions of curvature
+    below ``1/tau`` stay unfitted, and the noise of the gradients grows with ``tau`` however many
+    steps share it. Balancing the two, ``tau`` grows with ``q = mu n``, the ratio of signal to
+    noise. Curvatures are seen down to the edge of the noise's spectrum, and a direction that the
+    noise hides is trusted to have half of it: steps are as many as cover the time there.
+
+    Where rows of users do not agree, their means are short but for users of few rows, who are
+    heard as well if all are capped at what is usual among those of many. With the cap the noise is
+    less, and the descent has the time that more users would give it.
+    """
+    many = loss.n_outputs > 2
+    mu = _strength(guarantee, loss.n_outputs * n_features)
+    agreement = min(max(agreement, defaults.LEAST_AGREEMENT), 1.0)
+    signal = 2.0 * mu * (n_samples / agreement**2) / guarantee.n_records_changed
+    gram, edge, left = None, 1.0, 1.0
+    if second_moments and n_features <= _LIMIT_FEATURES and isinstance(guarantee, GaussianDP):
+        gram, edge = _gram(guarantee, n_samples, n_features, 1.0 if many else 0.5)
+        left = 1.0 if gram is None else 1.0 - defaults.GRAM_SHARE
+    curvature = loss.typical_curvature
+    n_seen = 1 if gram is None else loss.n_outputs
+    # 1 for the logistic loss and rows of norm 1.
+    unit = loss.usual_slope / (2.0 * curvature * row_norm**2)
+    time = _time(signal, n_features, n_seen) * unit
+    edge *= row_norm**2
+    least = agreement * curvature * edge / 2.0
+    momentum = float(defaults.MOMENTUM)
+    # Noise averages out where curvature pulls; elsewhere the last iterate goes farther. Of several
+    # classes that is so until more than the fewest steps are needed.
+    alone = int(2 * defaults.FEWEST_STEPS) if many else 0
+    averaged = partial(_n_averaged, alone if averages and gram is not None else None)
+    n_steps = _enough_steps(time * least, momentum, averaged)
+    if clip_norm is None:
+        clip_norm = _cap(signal / n_features, loss) * loss.lipschitz
+    return DescentPlan(
+        n_steps,
+        momentum,
+        row_norm,
+        curvature,
+        max(_effective_steps(momentum, n_steps, averaged(n_steps)) / time, least),
+        edge,
+        clip_norm,
+        _share(guarantee, math.sqrt(left) * mu, n_steps),
+        gram,
+        agreement**2,
+        averaged(n_steps),
+    )
+
+
+def _strength(guarantee: GaussianDP | ApproxDP, size: int) -> float:
+    """Mu of the budget; for pure budgets that of noise which is as large."""
+    if isinstance(guarantee, GaussianDP):
+        return guarantee.mu
+    return guarantee.epsilon / math.sqrt(defaults.FEWEST_STEPS * (size + 1.0))
+
+
+def _share(guarantee: GaussianDP | ApproxDP, mu: float, n_steps: int) -> GaussianDP | ApproxDP:
+    """Guarantee of one of as many steps, which have ``mu`` together where they are Gaussian."""
+    context: Any = dict(adjacency=guarantee.adjacency, unit=guarantee.unit)
+    if isinstance(guarantee, ApproxDP):
+        return ApproxDP(guarantee.epsilon / n_steps, **context)
+    return GaussianDP(mu / math.sqrt(n_steps), **context)
+
+
+def _gram(
+    guarantee: GaussianDP, n_samples: float, n_features: int, most: float
+) -> tuple[GaussianDP | None, float]:
+    """Guarantee of the second moments, and the edge of their noise, if it is below ``most``."""
+    mu = math.sqrt(defaults.GRAM_SHARE) * guarantee.mu
+    edge = math.sqrt(guarantee.n_records_changed * 2.0 * n_features) / (mu * n_samples)
+    return (None, 1.0) if edge >= most else (replace(guarantee, mu=mu), edge)
+
+
+def _cap(signal: float, loss: Loss) -> float:
+    """Largest residual of a row of typical norm, over the largest there is.
+
+    Noise is in proportion to it. What it biases does not vanish with the number of rows, so that
+    it grows to where it caps nothing.
+    """
+    cap = defaults.CAP if loss.n_outputs == 1 else defaults.CAP_OF_MANY
+    room = max(1.0, signal / defaults.CLEAR_SIGNAL)
+    return min(cap * loss.usual_slope * math.sqrt(math.sqrt(room)), 1.0)
+
+
+def _time(signal: float, n_features: int, n_outputs: int) -> float:
+    """Sum of the steps for the logistic loss and rows of norm 1."""
+    signal = min(max(signal, 1.0 / _LIMIT_SIGNAL), _LIMIT_SIGNAL)
+    root = math.sqrt(n_features) / signal
+    # Where noise hides nearly all, it is the noise that a short way keeps small.
+    slowness = root * defaults.BLIND_SLOWNESS / signal
+    slowness += root / (defaults.TIME * math.sqrt(n_outputs))
+    return min(max(1.0 / slowness, 1.0 / _LIMIT_SIGNAL), _LIMIT_TIME)
+
+
+def _n_averaged(alone: int | None, n_steps: int) -> int:
+    """Last iterates whose mean is taken: half of all, and none of the first ones."""
+    return 1 if alone is None else max(1, min(n_steps - n_steps // 2, n_steps - alone))
+
+
+def _enough_steps(distance: float, momentum: float, averaged: Callable[[int], int]) -> int:
+    """Number of steps, within bounds, whose sum is a distance in units of the first."""
+    least, most = int(defaults.FEWEST_STEPS), int(defaults.MOST_STEPS)
+    enough = (
+        n for n in range(least, most) if _effective_steps(momentum, n, averaged(n)) >= distance
+    )
+    return next(enough, most)
+
+
+def _effective_steps(momentum: float, n_steps: int, n_averaged: int) -> float:
+    """Sum of the steps that as many unit gradients cause with Nesterov's momentum.
+
+    Its mean over the last iterates.
+    """
+    counts = np.arange(n_steps - n_averaged + 1, n_steps + 1)
+    tails = momentum * (1.0 - momentum**counts) / (1.0 - momentum)
+    return float(((counts - tails) / (1.0 - momentum)).mean())
+
+
+# Features up to which covariances are kept, and scores by which slopes are averaged.
+_MOST_KEPT, _N_SCORES = 512, 2048
+
+
+def descent_variances(
+    plan: DescentPlan,
+    loss: Loss,
+    weights: np.ndarray,
+    coordinates: PlainRows,
+    ridge: float,
+    deviation: float,
+) -> np.ndarray:
+    """Variances of the noise in the last point of a descent, to first order around it.
+
+    Parameters
+    ----------
+    plan : DescentPlan
+
+    loss : Loss
+
+    weights : ndarray of shape (n_outputs, n_features)
+        Last point.
+
+    coordinates : PlainRows or WhitenedRows
+        In which gradients were released.
+
+    ridge : float
+        Curvature of a public penalty.
+
+    deviation : float
+        Standard deviation of the noise of a mean gradient in these coordinates.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        Along the eigenvectors of the released second moments; where none are released, of the
+        features, and bounds.
+
+    Notes
+    -----
+    The noise of a step moves the point in each eigendirection, and later gradients pull it back by
+    the slope of the mean gradient there. That is taken for the released second moment, where it is
+    above the floor, times the mean slope of capped residuals: scores are supposed to be normal
+    with the second moment that follows from weights and released moments, and labels to have the
+    probabilities that scores stand for. Noise of the released moments, which moves the metric, is
+    left out: its part grows with rows and budget. Where no moments are released, no pull but that
+    of the penalty is supposed.
+
+    Measured, over refits with fresh noise: twice the deviation holds 95 to 97 % of the
+    coefficients around their means for 1,800 and 5,000 rows at epsilons from 0.5 to 8, and for
+    32,561 rows 97, 96 and 94 % at epsilons of 0.1, 1 and 3. In the median a deviation is 0.96 to
+    1.06 times the true one there, up to 1.5 times where few rows leave most directions below the
+    floor, and 1.9 to 2.4 times with 26 classes, whose probabilities bend more than is supposed.
+    """
+    slope = 0.0
+    if coordinates.vectors is None:
+        curvatures = coordinates.extremes
+        seen = np.zeros_like(curvatures)
+    else:
+        curvatures = coordinates.curvatures
+        above = curvatures > (plan.floor + ridge) * (1.0 + 1e-9)
+        seen = np.where(above, (curvatures - ridge) / plan.curvature, 0.0)
+        squares = (weights @ coordinates.vectors) ** 2 @ seen
+        if loss.has_classes:
+            slope = _mean_slope(loss, np.sqrt(squares), plan.clip_norm)
+    pull = (slope * seen + ridge) / curvatures
+    past: list[np.ndarray] = []
+    squares, total = np.zeros_like(pull), np.zeros_like(pull)
+    moved, velocity = np.ones_like(pull), np.ones_like(pull)
+    # What the noise of a step moves the mean of the last iterates by, the last step first.
+    for age in range(plan.n_steps):
+        past.append(moved)
+        total += moved
+        if age >= plan.n_averaged:
+            total -= past.pop(0)
+        squares += (total / plan.n_averaged) ** 2
+        velocity = plan.momentum * velocity - pull * (moved + plan.momentum * velocity)
+        moved = moved + velocity
+    # Of several outputs what they have in common is taken off in the end.
+    squares *= deviation**2 * max(1, len(weights) - 1) / len(weights)
+    squares /= curvatures if coordinates.in_metric else curvatures**2
+    # Each feature has a part in directions of the extremes, and no more noise than the largest.
+    return squares if coordinates.vectors is not None else np.full(weights.shape[1], squares.max())
+
+
+def descent_noise(variances: np.ndarray, vectors: np.ndarray | None) -> CoefficientNoise:
+    """Noise of coefficients by its variances along directions.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (n_features,)
+
+    vectors : ndarray of shape (n_features, n_features) or None
+        Columns are directions; None for the features.
+
+    Returns
+    -------
+    CoefficientNoise
+        A bound where no second moments are released, and an approximation otherwise.
+    """
+    if vectors is None:
+        return CoefficientNoise("bound", np.sqrt(variances))
+    if len(variances) <= _MOST_KEPT:
+        covariance = (vectors * variances) @ vectors.T
+        return CoefficientNoise("approximation", np.sqrt(np.diag(covariance)), covariance)
+    return CoefficientNoise("approximation", np.sqrt(vectors**2 @ variances), related=True)
+
+
+def _mean_slope(loss: Loss, deviations: np.ndarray, clip_norm: float) -> float:
+    """Mean slope of capped residuals along a change of scores, under a model of the scores."""
+    n_outputs = len(deviations)
+    # Nothing is random, and nothing of the data.
+    uniform = qmc.Halton(n_outputs + 1, scramble=False).random(_N_SCORES + 1)[1:]
+    scores = ndtri(uniform[:, :-1]) * deviations
+    logits = np.hstack([0.0 * scores, scores]) if n_outputs == 1 else scores
+    probabilities = np.cumsum(softmax(logits, axis=1), axis=1)
+    codes = (uniform[:, -1:] > probabilities[:, :-1]).sum(axis=1)
+    small = 1e-3
+    caps = clip_norm * loss.weights_of(codes)
+
+    def capped(scores: np.ndarray) -> np.ndarray:
+        residuals = loss.residuals(scores, codes)
+        norms = np.maximum(np.linalg.norm(residuals, axis=1), 1e-300)
+        return residuals * np.minimum(1.0, caps / norms)[:, np.newaxis]
+
+    slopes = []
+    for output in range(n_outputs):
+        change = small * (np.arange(n_outputs) == output)
+        moved = capped(scores + change) - capped(scores - change)
+        slopes.append(float(moved[:, output].mean()) / (2.0 * small))
+    # The sum over directions of a residual's slopes; along what all outputs share it is flat.
+    return max(0.0, math.fsum(slopes) / max(1, n_outputs - 1))
+
+
+# How many times the curvature enters for free, see `release_with_curvature`.
+_THEOREM_WEIGHT = {"replace-one": 4.5, "add-remove": 3.33}
+# Steps of the equation for the ridge, which is solved long before.
+_GRID_ITERATIONS = 20
+
+
+def release_with_curvature(
+    data: RowBlocks, loss: Any, weights: np.ndarray, *, guarantee: GaussianDP, noise: NoiseSource
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Release sums of gradient and curvature of the logistic loss at released weights.
+
+    Privacy: satisfies ``guarantee``. With R the bound on the norm of a row x, e its residual and
+    ``w = |e| (1 - |e|)``, a row adds ``(e x, a w x x' / R)``, off-diagonal entries counting once
+    and times the root of 2. Replaced, it moves that by 2 R at most where a is 4.62 or less: the
+    second part is zero where the first is largest. Added, by R where a is 3.33 or less.
+
+    Parameters
+    ----------
+    data : RowBlocks
+        Without users.
+
+    loss : LogisticLoss
+        Its slope not capped, and without weights of classes.
+
+    weights : ndarray of shape (1, n_features)
+        Released.
+
+    guarantee : GaussianDP
+
+    noise : NoiseSource
+
+    Returns
+    -------
+    gradient : ndarray of shape (n_features,)
+
+    curvature : ndarray of shape (n_features, n_features)
+
+    deviation : float
+        Standard deviation of the noise in an entry of the gradient.
+    """
+    sensitivity, unit = _bounds(data, guarantee)
+    exactly = data.rounding_error(loss, weights) > ROUNDING_OF_CAP / 2.0 * sensitivity
+    error = data.rounding_error(loss, weights, exactly=exactly)
+    if error + unit * data.curvature_error(loss, weights) > ROUNDING_OF_CAP * sensitivity:
+        raise SolverError("The weights are too large for the certified error of a sum.")
+    gradient, _ = data.gradient(loss, weights, exactly=exactly)
+    second = data.second_moments(loss, weights)
+    law = NoiseLaw.of("gaussian", guarantee)
+    released = release(
+        np.concatenate([gradient[0], unit * half_of(second)]),
+        law=law,
+        sensitivity=sensitivity,
+        error=ROUNDING_OF_CAP * sensitivity,
+        random_state=noise,
+        purpose="sums of gradient and curvature at a released point",
+    )
+    d = data.n_features
+    deviation = law.level(len(released)) * sensitivity
+    return released[:d], symmetric(released[d:] / unit), deviation
+
+
+def _bounds(data: RowBlocks, guarantee: GaussianDP) -> tuple[float, float]:
+    """Sensitivity of the joint release, and what the curvature is multiplied by in it."""
+    norm = data.row_norm
+    return guarantee.n_records_changed * norm, _THEOREM_WEIGHT[guarantee.adjacency] / norm
+
+
+def curvature_step(
+    data: RowBlocks, loss: Any, weights: np.ndarray, *, guarantee: GaussianDP, noise: NoiseSource
+) -> tuple[np.ndarray, CoefficientNoise] | None:
+    """Newton step from released weights, where the noise hides no curvature.
+
+    Privacy: what `release_with_curvature` promises.
+
+    Parameters
+    ----------
+    data, loss, weights, guarantee, noise
+        As for `release_with_curvature`.
+
+    Returns
+    -------
+    weights : ndarray of shape (1, n_features)
+
+    spread : CoefficientNoise
+
+    None where the least eigenvalue is below the edge of the noise, and where weights are so long
+    that sums of many rows would not be certified.
+
+    Notes
+    -----
+    With N the noise of a curvature A, whose entries beside the diagonal have a variance of s^2,
+    the mean of the inverse of A + N is larger than the inverse of A: by about
+    ``s^2 (tr(1/A) + 1/A) / A^2``. So eigenvalues are raised by ``s^2 (tr(1/A) + 1/A)``.
+    """
+    sensitivity, unit = _bounds(data, guarantee)
+    if unit * data.curvature_error(loss, weights) > ROUNDING_OF_CAP / 2.0 * sensitivity:
+        return None  # by public and released numbers
+    gradient, curvature, deviation = release_with_curvature(
+        data, loss, weights, guarantee=guarantee, noise=noise
+    )
+    beside = deviation / unit / math.sqrt(2.0)  # deviation of entries beside the diagonal
+    values, vectors = eigenvectors(curvature)
+    if values[0] <= 2.0 * beside * math.sqrt(data.n_features):
+        return None
+    raised = values
+    for _ in range(_GRID_ITERATIONS):
+        inverse = 1.0 / raised
+        raised = values + beside**2 * (inverse.sum() + inverse)
+    inverse = (vectors / raised) @ vectors.T
+    step = -inverse @ gradient
+    # The noise of the gradient, and that of the curvature times the step.
+    spread = inverse @ inverse * (deviation**2 + beside**2 * float(step @ step))
+    moved = beside * (inverse @ step)
+    covariance = spread + np.outer(moved, moved)
+    found = CoefficientNoise("approximation", np.sqrt(np.diag(covariance)), covariance)
+    return weights + step, found
+
 
 # Stretch of a row with its rounding; of noise, by the number of steps; rows of a sparse block.
-_LIMIT_STRETCH, _LIMIT_GROWTH, _BLOCK_ROWS = 1.02, 200.0, 4096
+_LIMIT_STRETCH, _LIMIT_GROWTH = 1.02, 200.0
 
 
 @dataclass(frozen=True)
@@ -46,11 +784,11 @@ class NoisyDescent:
     rows, how far the gradients of users' rows agree, one sum of gradients a step, each at a
     released point, and, of two classes whose directions all show, gradient and curvature at the
     released weights. Gaussian releases compose by the root of summed squares, pure ones by their
-    sum.
+    sum: the squared mu is that of the agreement, of the moments, of all steps and of the last one.
 
     Parameters
     ----------
-    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+    loss : Loss
 
     n_features : int
         Constant feature included.
@@ -78,7 +816,7 @@ class NoisyDescent:
     and Su, "Gaussian differential privacy", JRSS-B 2022, corollary 2.
     """
 
-    loss: LinearLoss
+    loss: Loss
     n_features: int
     row_norm: float
     clip_norm: float | None
@@ -90,26 +828,30 @@ class NoisyDescent:
     @plain_arguments
     def plan(
         cls,
-        target: ApproxDP,
+        target: ApproxDP | GaussianDP,
         *,
-        loss: LinearLoss,
+        loss: Loss,
         n_features: int,
         row_norm: float,
         clip_norm: float | None = None,
         penalty: float = 0.0,
     ) -> Self:
         """Release that meets ``target``, from public numbers."""
+        check_loss(loss)
         size = loss.n_outputs * n_features
         # Steps are at most 150, and other stages of a sequence take less than a tenth.
-        check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=_LIMIT_GROWTH)
-        budget = target if target.delta == 0.0 else target.gaussian_target()
-        guarantee = replace(
-            target,
-            refined=None if target.delta == 0.0 else budget,
+        epsilon = target.epsilon if isinstance(target, ApproxDP) else target.mu
+        check_span(NoiseLaw.meeting(target, size=size), size, epsilon, growth=_LIMIT_GROWTH)
+        named: Any = dict(
             mechanism="noisy gradient descent",
             source="Bassily, Smith and Thakurta, FOCS 2014, composed by Dong, Roth and Su, "
             "JRSS-B 2022, corollary 2",
         )
+        budget: Any = target
+        if isinstance(target, ApproxDP):
+            budget = target if target.delta == 0.0 else target.gaussian_target()
+            named["refined"] = None if target.delta == 0.0 else budget
+        guarantee = replace(target, **named)
         return cls(loss, n_features, row_norm, clip_norm, penalty, budget, guarantee)
 
     @property
@@ -129,7 +871,7 @@ class NoisyDescent:
         Where the guarantee is for users, it is their number: that of rows decides nothing.
         """
         adjacency, unit = self.guarantee.adjacency, self.guarantee.unit
-        refuse_rows(n_samples, self._most_rows(), adjacency, unit=unit)
+        sums.refuse_rows(n_samples, self._most_rows(), adjacency, unit=unit)
 
     def _most_rows(self) -> int:
         """Number of rows up to which sums are certified at small weights; public."""
@@ -139,10 +881,10 @@ class NoisyDescent:
                 # Caps are least, and coordinates stretch most, where rows agree least.
                 error = n_samples * agreement_error(self.n_features, self.loss.n_outputs)
                 plan = self._planned(n_samples, defaults.LEAST_AGREEMENT)
-                return error <= CAP_SHARE and self._certifies(plan, n_samples)
+                return error <= ROUNDING_OF_CAP and self._certifies(plan, n_samples)
             return self._certifies(self._planned(n_samples), n_samples)
 
-        return largest_certain(is_certain)
+        return sums.largest_certain(is_certain)
 
     def _certifies(self, plan: DescentPlan, n_samples: float) -> bool:
         """Whether sums over as many rows are certified at small weights, whatever the rows are."""
@@ -151,30 +893,12 @@ class NoisyDescent:
         floor = plan.floor + ridge
         steepest = plan.steepest + ridge
         stretch = _LIMIT_STRETCH / math.sqrt(floor)
-        error = rounding_error(
-            self.loss,
-            0.0,
-            n_samples=n_samples,
-            n_features=self.n_features,
-            length=_BLOCK_ROWS,
-            n_terms=self.n_features,
-            row_norm=self.row_norm,
-            exactly=True,
-            shared=self._is_for_users,
-        )
-        cap = plan.cap_share * plan.clip_norm * self.row_norm / math.sqrt(steepest)
-        error = capped_error(
-            error,
-            loss=self.loss,
-            n_samples=n_samples,
-            n_features=self.n_features,
-            row_norm=self.row_norm,
-            cap=cap,
-            stretch=stretch,
-            size=math.sqrt(self.n_features) * stretch,
-            of_users=self._is_for_users,
-        )
-        return error <= CAP_SHARE * cap / 2
+        shape = sums.SumShape(n_samples, self.n_features, self.row_norm, shared=self._is_for_users)
+        error = shape.rounding_error(self.loss, 0.0)
+        cap = plan.user_cap_factor * plan.clip_norm * self.row_norm / math.sqrt(steepest)
+        coordinates = Coordinates(stretch, math.sqrt(self.n_features) * stretch)
+        error = coordinates.capped_error(shape, self.loss, error, cap, of_users=self._is_for_users)
+        return error <= ROUNDING_OF_CAP * cap / 2
 
     def _planned(self, n_samples: float, agreement: float = 1.0) -> DescentPlan:
         return plan_descent(
@@ -218,7 +942,7 @@ class NoisyDescent:
         """Release the last point of the descent, as a stage of a sequence."""
         n_samples = run.known_n_samples if self._has_private_rows else None
         found = self._released(run.data, noise, n_samples)
-        run.weights, run.spread, run.has_length = found
+        run.weights, run.spread, run.has_scale = found
 
     @property
     def _has_private_rows(self) -> bool:
@@ -256,7 +980,7 @@ class NoisyDescent:
     def _last_step(self, plan: DescentPlan, coordinates: PlainRows) -> GaussianDP | None:
         """Budget of a Newton step in the end, where the noise hides no direction."""
         loss = self.loss
-        if not isinstance(loss, LogisticLoss) or loss.slope_cap < 1.0 or loss.weights:
+        if not loss.has_joint_curvature:
             return None
         if self._is_for_users or self.penalty or coordinates.vectors is None:
             return None
@@ -285,7 +1009,7 @@ class NoisyDescent:
                 gradient,
                 law=law,
                 sensitivity=sensitivity,
-                error=CAP_SHARE * capped_sum.cap,
+                error=ROUNDING_OF_CAP * capped_sum.cap,
                 random_state=noise,
                 purpose="sum of the gradients at a released point, one step of a descent",
             )

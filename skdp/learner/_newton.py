@@ -9,15 +9,302 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import linalg
+from scipy.linalg.blas import ssyrk
 
 from skdp.exceptions import SolverError
-from skdp.learner._losses._margin import HuberHingeLoss
-from skdp.learner._losses._multiclass import SoftmaxLoss
-from skdp.rows._certificates import UNIT_ROUNDOFF
-from skdp.rows._newton_steps import FactorisedSteps, IteratedSteps
-from skdp.rows._threads import one_blas_thread
+from skdp.learner._losses import HuberHingeLoss
+from skdp.rows._inputs import one_blas_thread
+from skdp.rows._sums import UNIT_ROUNDOFF, power_above
 
-__all__ = ["minimise"]
+# Columns between which the Hessian is factorised, at most; of fewer than the least it is not worth
+# it.
+_MOST, _LEAST = 128, 8
+
+# Mean curvature of the losses, as a share of the largest, from which rows are enough alike for a
+# diagonal to stand for other columns.
+_ALIKE = 0.1
+
+
+def curvature_product(data, loss, scores, least, *, every=1, dtype=np.float64):
+    """Return the map from a direction to the second derivative along it.
+
+    Parameters
+    ----------
+    data : RowBlocks or FeatureBlocks
+
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    scores : list of ndarray
+        Scores of each block, as `gradient` leaves them.
+
+    least : float
+        Second derivatives up to this of a loss of a margin are taken for zero.
+
+    every : int, default=1
+        One of so many rows stands for all of them.
+
+    dtype : float64 or float32, default=float64
+        Of the products; single precision is for sparse rows.
+    """
+    parts = []
+    for i, ((rows, codes), block_scores) in enumerate(zip(data.blocks, scores, strict=True)):
+        rows = data.single_rows()[i] if dtype is np.float32 else rows
+        if every > 1:
+            rows, codes, block_scores = rows[::every], codes[::every], block_scores[::every]
+        curvature, shares = every * loss.hessian_weights(block_scores, codes), 1.0
+        if loss.n_outputs == 1:
+            # Rows whose loss is straight are many where noise decides.
+            is_curved = curvature > least
+            if is_curved.mean() < 0.6:
+                rows, curvature = rows[is_curved], curvature[is_curved]
+        else:
+            shares = loss.weights_of(codes)[:, np.newaxis] / loss.temperature
+        parts.append((rows, rows.T, curvature, shares))
+
+    def product(direction):
+        result, scale = np.zeros(direction.shape), 1.0
+        if dtype is np.float32:  # whose range is small
+            scale = power_above(float(np.linalg.norm(direction)))
+            direction = (direction / scale).astype(dtype)
+            scale *= power_above(data.row_norm) ** 2
+        direction = direction.T
+        for rows, columns, curvature, shares in parts:
+            along = rows @ direction
+            if along.shape[1] == 1:
+                change = curvature[:, np.newaxis] * along
+            else:
+                mean = (curvature * along).sum(axis=1, keepdims=True)
+                change = curvature * (along - mean) * shares
+            result += (columns @ change.astype(dtype, copy=False)).T
+        result *= scale
+        return result
+
+    return product
+
+
+class FrequentColumns:
+    """The Hessian between the columns that weigh most and the mean of the others; else a diagonal.
+
+    Of texts, a few words and what all rows have in common make up most of the curvature beyond
+    the penalty. Any positive matrix leads to the same minimum, sooner or later.
+
+    Parameters
+    ----------
+    loss : LogisticLoss or HuberHingeLoss
+
+    data : RowBlocks
+        Sparse.
+
+    penalty : float
+
+    every : int
+        One of so many rows is looked at.
+    """
+
+    def __init__(self, loss, data, penalty, every):
+        self.loss, self.data, self.penalty, self.every = loss, data, penalty, every
+        looked_at = [rows[::every] for rows in data.single_rows()]
+        n_used = sum(rows.shape[0] for rows in looked_at)
+        self.scale = power_above(data.row_norm) ** 2 * data.n_samples / max(1, n_used)
+        squares, mean = np.zeros((2, data.n_features))
+        for rows in looked_at:
+            ones = np.ones(rows.shape[0], dtype=np.float32)
+            squares += rows.power(2).T @ ones
+            mean += rows.T @ ones
+        self.squares = squares * (self.scale / max(1, data.n_samples))
+        heavy = np.argpartition(-squares, min(_MOST, len(squares) - 1))[:_MOST]
+        self.columns = heavy[loss.curvature * data.n_samples * self.squares[heavy] > penalty]
+        self.is_of_use = len(self.columns) >= _LEAST
+        if not self.is_of_use:
+            return
+        mean[self.columns] = 0.0
+        self.mean = mean / max(float(np.linalg.norm(mean)), 1e-300)
+        self.parts = []
+        for rows in looked_at:
+            part = np.empty((rows.shape[0], len(self.columns) + 1), order="F", dtype=np.float32)
+            part[:, :-1] = rows[:, self.columns].toarray()
+            part[:, -1] = rows @ self.mean.astype(np.float32)
+            self.parts.append(part)
+
+    def at(self, scores):
+        """Return the map from a gradient to about the step that leads to it.
+
+        Parameters
+        ----------
+        scores : list of ndarray
+            Scores of each block, as for `curvature_product`.
+        """
+        if not self.is_of_use:
+            return np.copy
+        k, total = len(self.columns) + 1, 0.0
+        hessian = np.zeros((k, k), order="F", dtype=np.float32)
+        for part, (_, codes), found in zip(self.parts, self.data.blocks, scores, strict=True):
+            codes, found = codes[:: self.every], found[:: self.every]
+            curvature = self.loss.hessian_weights(found, codes)
+            total += float(curvature.sum())
+            part = part * np.sqrt(curvature, dtype=np.float32)[:, np.newaxis]
+            hessian = ssyrk(1.0, part, trans=1, beta=1.0, c=hessian, overwrite_c=1)
+        n_used = max(1, sum(len(part) for part in self.parts))
+        if total < _ALIKE * n_used * self.loss.curvature:
+            return np.copy
+        hessian = hessian.astype(np.float64) * self.scale
+        # A floor above what single precision may make of a positive matrix.
+        hessian[np.diag_indices(k)] += self.penalty + 1e-5 * float(np.trace(hessian))
+        try:
+            factor = linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:  # numbers beyond the range of floats
+            return np.copy
+        total *= self.data.n_samples / n_used
+        diagonal = self.squares * total + self.penalty
+
+        def solved(gradient):
+            along = float(np.vdot(self.mean, gradient))
+            inner = np.append(gradient[0, self.columns], along)
+            inner = linalg.cho_solve(factor, inner, check_finite=False)
+            # The others, with no part along the mean on either side.
+            outer = (gradient - along * self.mean) / diagonal
+            outer += (inner[-1] - float(np.vdot(self.mean, outer))) * self.mean
+            outer[0, self.columns] = inner[:-1]
+            return outer
+
+        return solved
+
+
+_MOST_PRODUCTS = 1000
+
+# Of a gradient that a direction may leave, by a quadratic model of the objective.
+_LARGEST_SHARE = 0.3
+
+# From here on a quarter of the rows tells a first direction.
+_MANY_ROWS = 8000
+
+
+class FactorisedSteps:
+    """Newton directions; the Hessian is renewed, and from more rows, when progress slows."""
+
+    def __init__(self, loss, data, penalty, tolerance):
+        self.loss, self.data, self.penalty = loss, data, penalty
+        wanted = max(2000, 20 * loss.n_outputs * data.n_features, data.n_samples // 8)
+        self.n_rows = min(wanted, data.n_samples)
+        self.share = 0.25
+        # Single precision is plenty for a direction, until it is not; the certificate is double.
+        self.dtype: type = np.float32
+        self.factor = None
+        self.is_exact = False
+        self._fresh = False
+
+    @property
+    def is_exhausted(self):
+        """Whether a better direction is out of reach."""
+        return self.is_exact and self.dtype is np.float64
+
+    def refine(self, *, reduction, length):
+        """Judge the last step by how far it reduced the gradient."""
+        if length >= 1.0:
+            self.share = self.share / 10 if self.share > 1e-7 else 0.0
+        else:
+            self.share = min(1.0, max(10 * self.share, 1e-7))
+        if reduction > 0.2:
+            if reduction > 0.3 and self._fresh:
+                if self.is_exact:
+                    self.dtype = np.float64
+                self.n_rows = min(4 * self.n_rows, self.data.n_samples)
+            self.factor = None
+
+    def step(self, here):
+        """Step from a point."""
+        self._fresh = self.factor is None
+        if self.factor is None:
+            self.is_exact = self.n_rows >= self.data.n_samples
+            try:
+                self.factor = self._factorise(here.weights)
+            except linalg.LinAlgError:
+                self.dtype = np.float64
+                self.factor = self._factorise_or_fail(here.weights)
+        return -linalg.cho_solve(self.factor, here.gradient.ravel()).reshape(here.gradient.shape)
+
+    def _factorise_or_fail(self, weights):
+        try:
+            return self._factorise(weights)
+        except linalg.LinAlgError:
+            raise SolverError(
+                "The second derivatives are not positive definite in floating point, so nothing "
+                "was released. A larger penalty (smaller C) makes it easier."
+            ) from None
+
+    def _factorise(self, weights):
+        hessian = self.data.hessian(
+            self.loss, weights, self.n_rows, share=self.share, dtype=self.dtype
+        )
+        # A relative floor keeps rounding from making the matrix indefinite.
+        floor = 1e-14 * float(np.trace(hessian))
+        hessian[np.diag_indices_from(hessian)] += self.penalty + floor
+        return linalg.cho_factor(hessian, overwrite_a=True, check_finite=False)
+
+
+class IteratedSteps:
+    """Newton directions by conjugate gradients, the more exact the closer the minimum."""
+
+    def __init__(self, loss, data, penalty, tolerance):
+        self.loss, self.data, self.penalty, self.tolerance = loss, data, penalty, tolerance
+        # Curvatures that change the Hessian by less than a thousandth of the penalty.
+        self.least = 1e-3 * penalty / (data.row_norm**2 * max(1, data.n_samples))
+        self.share = _LARGEST_SHARE
+        # A quarter of many rows is plenty for a first direction, as single precision is for all
+        # until it is not; the certificate is of all rows, and double.
+        self.some = self.every = 4 if data.n_samples >= _MANY_ROWS else 1
+        self.dtype: type = np.float32 if data.is_sparse else np.float64
+        self.columns = None
+
+    @property
+    def is_exhausted(self):
+        """Whether a better direction is out of reach."""
+        return self.every == 1 and self.dtype is np.float64
+
+    def refine(self, *, reduction, length):
+        """Ask for as much of the next step as the last one has kept (Eisenstat and Walker)."""
+        self.share = min(_LARGEST_SHARE, 0.9 * reduction**2) if length == 1.0 else 0.01
+        if reduction > 0.5 and self.every == 1:
+            self.dtype = np.float64
+        if self.dtype is np.float32:
+            self.share = max(self.share, 1e-6)
+        self.every = 1
+
+    def step(self, here):
+        """Step from a point."""
+        product = curvature_product(
+            self.data, self.loss, here.scores, self.least, every=self.every, dtype=self.dtype
+        )
+        nearer = self._preconditioner(here.scores)
+        solution, residual = np.zeros_like(here.gradient), -here.gradient
+        direction = np.zeros_like(residual)
+        square, along = float(np.vdot(residual, residual)), 1.0
+        enough = max(self.share * here.size, 0.2 * self.tolerance) ** 2
+        for _ in range(_MOST_PRODUCTS):
+            if square <= enough:
+                break
+            near = nearer(residual)
+            along, previous = float(np.vdot(residual, near)), along
+            direction *= along / previous
+            direction += near
+            image = product(direction)
+            image += self.penalty * direction
+            length = along / float(np.vdot(direction, image))
+            solution += length * direction
+            image *= length
+            residual -= image
+            square = float(np.vdot(residual, residual))
+        return solution
+
+    def _preconditioner(self, scores):
+        """Map from a residual to the part of a direction that it calls for."""
+        if self.dtype is np.float64 or self.loss.n_outputs > 1:  # of use until it is not
+            return np.copy
+        if self.columns is None:
+            self.columns = FrequentColumns(self.loss, self.data, self.penalty, self.some)
+        return self.columns.at(scores)
+
 
 _MOST_STEPS = 2000
 
@@ -100,8 +387,8 @@ def _smoother(loss):
 
     Newton steps cross sharp kinks one after the other, and start closer from a rough solution.
     """
-    name = {HuberHingeLoss: "width", SoftmaxLoss: "temperature"}.get(type(loss))
-    if name is None or getattr(loss, name) > 1.0 / _SMOOTHING:
+    name = "width" if isinstance(loss, HuberHingeLoss) else "temperature"
+    if getattr(loss, name, np.inf) > 1.0 / _SMOOTHING:
         return []
     smoother = replace(loss, **{name: _SMOOTHING * getattr(loss, name)})
     return [*_smoother(smoother), smoother]

@@ -11,17 +11,14 @@ import numpy as np
 
 from skdp._random._source import NoiseSource
 from skdp._validation import plain_arguments
-from skdp.learner._coefficient_noise import CoefficientNoise, even_noise
+from skdp.learner._losses import Loss, check_loss
 from skdp.learner._newton import minimise
-from skdp.learner._protocol import LinearLoss
-from skdp.learner._sequence import Run
+from skdp.learner._sequence import CoefficientNoise, Run, even_noise
 from skdp.mechanisms import NoiseLaw, release
-from skdp.mechanisms._limits import check_span
+from skdp.mechanisms._additive import check_span
 from skdp.privacy import ApproxDP
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import check_n_rows, solver_tolerance
-
-__all__ = ["OutputPerturbation"]
+from skdp.rows._sums import check_n_rows, solver_tolerance
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class OutputPerturbation:
 
     Parameters
     ----------
-    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+    loss : Loss
 
     n_features : int
         Constant feature included.
@@ -50,7 +47,7 @@ class OutputPerturbation:
     Chaudhuri, Monteleoni and Sarwate, JMLR 2011, algorithm 1 and corollary 8.
     """
 
-    loss: LinearLoss
+    loss: Loss
     n_features: int
     row_norm: float
     penalty: float
@@ -63,12 +60,13 @@ class OutputPerturbation:
         cls,
         target: ApproxDP,
         *,
-        loss: LinearLoss,
+        loss: Loss,
         n_features: int,
         row_norm: float,
         penalty: float,
     ) -> Self:
         """Release that meets ``target``, from public numbers."""
+        check_loss(loss, is_minimised=True)
         size = loss.n_outputs * n_features
         law = NoiseLaw.meeting(target, size=size)
         check_span(law, size, target.epsilon)

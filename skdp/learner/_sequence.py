@@ -4,8 +4,10 @@ To check it: this file for the budget, and the file of each stage for what the s
 """
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -15,20 +17,226 @@ import numpy as np
 from skdp._defaults import linear as defaults
 from skdp._random._source import NoiseSource
 from skdp._validation import plain_arguments, shown
-from skdp.learner._coefficient_noise import CoefficientNoise
-from skdp.privacy import ApproxDP, GaussianDP
+from skdp.privacy import ApproxDP, GaussianDP, Guarantee
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import MOST_ROWS
+from skdp.rows._sums import MOST_ROWS
 from skdp.rows._users import Users
 
-__all__ = ["Budget", "Rows", "Run", "Sequence", "Stage", "divided"]
+
+class Release(Protocol):
+    """A claim about one use of the data. Frozen, and made from public numbers only.
+
+    ``plan`` makes it, the ledger is charged with its ``guarantee``, and only then it is called
+    with the data. Whatever it returns has passed :func:`~skdp.mechanisms.release`. What ``plan``
+    made is proven; who changes a field by hand makes a claim of their own.
+    """
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the ledger is charged."""
+
+    @classmethod
+    def plan(cls, target: Any, **public: Any) -> Self:
+        """Release for a target, from public numbers."""
+
+    def __call__(self, data: Any, noise: NoiseSource) -> np.ndarray:
+        """Release; bound, reason and noise stand here, next to each other."""
+
+
+class StreamRelease(ABC):
+    """Where a stream stands. Frozen: going on makes another one.
+
+    Its guarantee is that of one line, which goes on from each place once. Two that go on from the
+    same place are two streams, and together cost more than either says; estimators refuse the
+    second.
+    """
+
+    @abstractmethod
+    def advance(
+        self, X: Any, targets: np.ndarray, charge: Callable[..., Any]
+    ) -> tuple["StreamRelease", dict[str, Any]]:
+        """Go on with more rows.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR matrix or array} of shape (n_rows, n_features)
+
+        targets : ndarray of shape (n_rows,)
+
+        charge : callable
+            ``charge(cost)`` has the ledger cover the coming release before the data are used, and
+            returns the guarantee and the account of all releases, the coming one included;
+            ``cost(account)`` makes both of the account so far, which a stream that keeps one
+            passes along: ``charge(cost, account)``.
+
+        Returns
+        -------
+        next : StreamRelease
+
+        fitted : dict
+            What a fitted estimator has now: ``predictor``, which answers, and ``guarantee_``.
+        """
+
+
+_UP = 1.0 + 1e-15  # above the rounding of a product
+
+
+@plain_arguments
+def unit_guarantee(
+    guarantee: Guarantee,
+    counts: Any = (),
+    *,
+    repeated: Iterable[tuple[int, int]] = (),
+    unit: str = "user",
+) -> ApproxDP | GaussianDP:
+    """Guarantee for whoever contributed more than one record.
+
+    Parameters
+    ----------
+    guarantee : ApproxDP with delta 0, or GaussianDP
+        For one record in one noisy gradient.
+
+    counts : array-like of int
+        How many of the records of one unit are in each noisy gradient where it has any, in other
+        rounds or at other nodes. A record that is used in k rounds counts as ``[1] * k``; all data
+        of a node over T rounds with batches of h as ``[h] * T``.
+
+    repeated : iterable of (int, int), default=()
+        Pairs of a count, which may be 0, and of how many gradients have it, beside ``counts``.
+
+    unit : str, default="user"
+        Whom the result protects.
+
+    Returns
+    -------
+    ApproxDP or GaussianDP
+        Epsilons add over records. The mu of different gradients add in squares, those in one
+        gradient add, as its noise is one draw.
+
+    Examples
+    --------
+    >>> from skdp.privacy import ApproxDP, GaussianDP
+    >>> from skdp.learner import unit_guarantee
+    >>> print(unit_guarantee(ApproxDP(0.1), [1] * 9))
+    0.9-differential privacy (pure) when replacing one user.
+    >>> print(unit_guarantee(GaussianDP(0.1), [1] * 9))
+    0.3-Gaussian differential privacy when replacing one user.
+    >>> print(unit_guarantee(GaussianDP(0.1), [9]))
+    0.9-Gaussian differential privacy when replacing one user.
+    """
+    values = np.asarray(counts)
+    pairs = [(int(count), int(times)) for count, times in repeated]
+    if values.size:
+        if values.ndim != 1 or values.dtype.kind not in "iu" or values.min() < 1:
+            raise ValueError(f"counts must hold positive integers; got {shown(counts)}.")
+        pairs += [(int(count), 1) for count in values]
+    if min((min(pair) for pair in pairs), default=-1) < 0 or not any(c * k for c, k in pairs):
+        raise ValueError(f"counts must hold positive integers; got {shown(counts)}.")
+    if isinstance(guarantee, GaussianDP):
+        mu = guarantee.mu * math.sqrt(sum(times * count**2 for count, times in pairs)) * _UP
+        return replace(guarantee, mu=mu, unit=unit)
+    if isinstance(guarantee, ApproxDP) and guarantee.delta == 0.0:
+        epsilon = guarantee.epsilon * sum(times * count for count, times in pairs) * _UP
+        return replace(guarantee, epsilon=epsilon, refined=None, unit=unit)
+    raise ValueError(
+        "guarantee must be a pure ApproxDP or, for Gaussian noise, a GaussianDP; "
+        f"got {shown(guarantee)}."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientNoise:
+    """Standard deviation of the noise in the weights of a linear model, the same for each output.
+
+    Privacy: of public and released numbers only. It is what fresh noise would move the weights by
+    on the same rows; what other rows would is not in it.
+
+    Parameters
+    ----------
+    kind : {"exact", "bound", "approximation"}
+        "exact" is the law of the noise. "bound" is at least the standard deviation, to first
+        order, and may be many times as much. "approximation" may err on either side.
+
+    deviations : ndarray of shape (n_features,)
+        Standard deviations.
+
+    covariance : ndarray of shape (n_features, n_features), default=None
+        None says that the noise of features is uncorrelated, or, if they are ``related``, that it
+        may be correlated in any way.
+
+    related : bool, default=False
+        See ``covariance``.
+    """
+
+    kind: str
+    deviations: np.ndarray
+    covariance: np.ndarray | None = None
+    related: bool = False
+
+    def of(self, directions: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """Standard deviations of sums of weights; bounds of them where covariances are not known.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (n_directions, n_chosen)
+            Factors of the weights in each sum.
+
+        features : ndarray of int, shape (n_chosen,)
+            Which weights.
+
+        Returns
+        -------
+        ndarray of shape (n_directions,)
+        """
+        if self.covariance is not None:
+            part = self.covariance[np.ix_(features, features)]
+            squares = np.einsum("ij,jk,ik->i", directions, part, directions)
+            return np.sqrt(np.maximum(squares, 0.0))
+        spread = np.abs(directions) * self.deviations[features]
+        return spread.sum(axis=1) if self.related else np.sqrt((spread**2).sum(axis=1))
+
+    def times(self, factor: float) -> "CoefficientNoise":
+        """The same for weights times a factor, the noise in which is left out."""
+        covariance = None if self.covariance is None else self.covariance * factor**2
+        return CoefficientNoise(self.kind, self.deviations * factor, covariance, self.related)
+
+    def along(self, weights: np.ndarray, deviation: float) -> "CoefficientNoise":
+        """The same with the noise in a factor of all weights, of a relative deviation.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_outputs, n_features)
+            Of several outputs, their mean covariance is added.
+
+        deviation : float
+        """
+        if deviation == 0.0:
+            return self
+        moved = deviation / math.sqrt(len(weights)) * weights
+        deviations = np.hypot(self.deviations, np.linalg.norm(moved, axis=0))
+        covariance = None if self.covariance is None else self.covariance + moved.T @ moved
+        return CoefficientNoise(self.kind, deviations, covariance, related=covariance is None)
+
+    def of_features(self, n_features: int, unit: float) -> "CoefficientNoise":
+        """The same for the first ``n_features``, and for rows that were divided by ``unit``."""
+        covariance = self.covariance
+        if covariance is not None:
+            covariance = covariance[:n_features, :n_features]
+        part = CoefficientNoise(self.kind, self.deviations[:n_features], covariance, self.related)
+        return part.times(1.0 / unit)
+
+
+def even_noise(kind: str, deviation: float, n_features: int) -> CoefficientNoise:
+    """Noise that is as large in each weight, and uncorrelated."""
+    return CoefficientNoise(kind, np.full(n_features, deviation))
+
 
 Budget = GaussianDP | ApproxDP
 
 _TOLERANCE = 1e-9  # of budgets that are added up
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rows:
     """Rows that are not clipped yet; parameters as for `RowBlocks`."""
 
@@ -44,13 +252,15 @@ class Rows:
         """Users where rows have owners, rows otherwise."""
         return self.X.shape[0] if self.users is None else self.users.n_users
 
+    norm_bound = staticmethod(RowBlocks.norm_bound)
+
     def blocks(self, longer: float = 1.0) -> RowBlocks:
         """Clip them to their bound over ``longer``, and make them longer by as much."""
         options: Any = dict(constant=self.constant, unit=self.unit, users=self.users)
-        return RowBlocks(self.X, self.codes, x_norm=self.x_norm, longer=longer, **options)
+        return RowBlocks(self.X, self.codes, x_norm=self.x_norm, scale=longer, **options)
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """What the stages of a sequence have released so far, and the rows.
 
@@ -73,7 +283,10 @@ class Run:
     spread : CoefficientNoise
         How much of the weights is noise.
 
-    has_length : bool, default=False
+    total : ndarray of shape (size,)
+        Released sum of one vector a row.
+
+    has_scale : bool, default=False
         Whether the weights are as long as the likelihood of the rows asks, as those of a Newton
         step are.
     """
@@ -84,7 +297,14 @@ class Run:
     centre: np.ndarray | None = None
     weights: np.ndarray = field(init=False)
     spread: CoefficientNoise = field(init=False)
-    has_length: bool = False
+    total: np.ndarray = field(init=False)
+    has_scale: bool = False
+
+    def released(self) -> "Run":
+        """The same without the rows."""
+        for name in ("rows", "data"):
+            vars(self).pop(name, None)
+        return self
 
     @cached_property
     def data(self) -> RowBlocks:
@@ -228,7 +448,9 @@ class Sequence:
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than each stage certifies, before a ledger is charged."""
         stages = [stage for plan in (self.first, *self.plans) for stage in plan]
-        for stage in dict.fromkeys(stages):
+        with suppress(TypeError):  # a loss of somebody else may have no hash
+            stages = list(dict.fromkeys(stages))
+        for stage in stages:
             stage.check_n_rows(n_samples)
 
     def __call__(self, rows: Rows, noise: NoiseSource) -> Run:

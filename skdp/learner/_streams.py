@@ -1,29 +1,41 @@
-"""Which copy of a stream may go on, with which parameters, and what its ledger has of it."""
+"""Streams: which copy may go on, with which parameters, and what its ledger has of it."""
 
 import os
 import threading
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from skdp._validation import plain, shown
 from skdp.exceptions import StaleStreamError
-from skdp.learner._budget import charge_stream, parameter_names, warn_of_seed
-from skdp.learner._protocol import StreamRelease
+from skdp.learner._estimator import (
+    Public,
+    _Learner,
+    begun_fit,
+    charge_stream,
+    check_budget,
+    parameter_names,
+    progress_of,
+    unchanged_on_error,
+    warn_of_seed,
+    with_callbacks,
+)
+from skdp.learner._sequence import StreamRelease
+from skdp.rows._inputs import checked_data, checked_rows
+from skdp.rows._users import Visitors
 
-__all__ = [
-    "Stream",
-    "StreamLine",
-    "charge_release",
-    "check_unchanged",
-    "frozen_params",
-    "has_begun",
-    "is_untouched",
-    "new_version",
-    "version_text",
-]
+
+class Token(bytes):
+    """Random bytes that tell streams, and their versions, apart."""
+
+    @classmethod
+    def fresh(cls):
+        """Bytes that nobody has seen."""
+        return cls(os.urandom(16))
 
 
 class StreamLine:
@@ -102,12 +114,12 @@ class Stream:
     params: dict[str, Any] = field(repr=False)
     token: bytes = field(repr=False)
     release: StreamRelease
-    version: tuple[int, bytes] = (0, b"")
+    version: tuple[int, bytes] = (0, Token())
 
     @classmethod
     def begin(cls, estimator, release):
         """Begin a stream with the parameters of now."""
-        return cls(frozen_params(estimator), os.urandom(16), release)
+        return cls(frozen_params(estimator), Token.fresh(), release)
 
     @property
     def line(self):
@@ -197,7 +209,7 @@ def has_begun(estimator):
 
 def new_version(version):
     """Version of a stream that goes on, unlike that of any copy."""
-    return version[0] + 1, os.urandom(16)
+    return version[0] + 1, Token.fresh()
 
 
 def version_text(version):
@@ -254,6 +266,168 @@ def _frozen(value):
     if isinstance(value, Sequence) or hasattr(value, "__array__"):
         return tuple(np.asarray(value).ravel().tolist())
     return value
+
+
+class StreamEstimator(_Learner):
+    """Base of estimators that learn a stream, call by call, under one guarantee.
+
+    A subclass says how its stream begins, in `begin`, from public numbers alone. Each call of
+    `partial_fit` advances the `StreamRelease`, which asks for the charge before it uses the rows.
+    All else is here: the ledger's one entry of the stream, copies that are stale, parameters that
+    have changed, and a call that fails leaves the old model whole.
+
+    Privacy: what `learn` stores must be public or what the release returned.
+
+    Parameters
+    ----------
+    epsilon, delta, adjacency, random_state, ledger
+        As for `PrivateEstimator`.
+
+    Attributes
+    ----------
+    guarantee_ : Guarantee
+        Of all releases of the stream so far. Public.
+    """
+
+    _stream: Stream
+
+    @abstractmethod
+    def begin(self, public):
+        """Release from the first row on.
+
+        Parameters
+        ----------
+        public : Public
+            Without a number of rows, which a stream does not know.
+
+        Returns
+        -------
+        StreamRelease
+        """
+
+    @abstractmethod
+    def learn(self, release, fitted):
+        """Store the fitted attributes.
+
+        Parameters
+        ----------
+        release : StreamRelease
+            Where the stream stands.
+
+        fitted : dict
+            What `StreamRelease.advance` returned, without ``guarantee_``.
+        """
+
+    @with_callbacks
+    def fit(self, X, y=None, groups=None):
+        """Start afresh, and pass through the rows once in the given order.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,), default=None
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row, for releases that protect users.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid.
+        BudgetExceededError
+            If the ledger cannot pay; the old model stays.
+        """
+        return self._advance(X, y, groups, fresh=True)
+
+    @with_callbacks
+    def partial_fit(self, X, y=None, groups=None):
+        """Go on with the stream; each record may pass once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,), default=None
+
+        groups : array-like of shape (n_samples,), default=None
+            As in `fit`: in all calls of a stream, or in none.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As `fit`, and if a parameter has changed since the stream began.
+        StaleStreamError
+            If another copy of the stream has gone on; `fit` starts afresh.
+        BudgetExceededError
+            If the ledger cannot pay for one more release; the old model stays.
+        """
+        return self._advance(X, y, groups, fresh=not has_begun(self))
+
+    def _read(self, X, y, *, reset, counts):
+        """Rows and targets, checked."""
+        if is_regressor(self) or is_classifier(self):
+            numeric = is_regressor(self)
+            return checked_data(self, X, y, reset=reset, numeric=numeric, counts=counts)
+        return checked_rows(self, X, reset=reset), None
+
+    def _advance(self, X, y, groups, *, fresh):
+        context = begun_fit(self)
+        line = StreamLine((0, b"")) if fresh else self._stream.line
+        # Threads go on one after the other, each from where the last has ended.
+        with line.lock, unchanged_on_error(self, fresh=fresh):
+            # What a stream began with has been checked then.
+            if fresh or not is_untouched(self, self._stream.params):
+                check_budget(self)
+                self.check_parameters()
+            X, targets = self._read(X, y, reset=fresh, counts=groups is None)
+            visitors = Visitors.of(groups, X.shape[0])
+            if fresh:
+                unit = "record" if visitors is None else "user"
+                stream = Stream.begin(self, self.begin(Public(self._target(unit), X.shape[1])))
+                if visitors is not None and getattr(stream.release, "visits", None) is None:
+                    raise ValueError("groups must be None: this stream protects rows.")
+            else:
+                stream = self._stream.latest(self, line)
+                _check_visitors(stream.release, visitors)
+            version, charged = new_version(stream.version), []
+
+            def charge(cost, account=None):
+                charged.append(cost)
+                return charge_release(self, stream, line, version, cost, account)
+
+            given = () if visitors is None else (visitors,)
+            with progress_of(self, context, groups=groups):
+                release, fitted = stream.release.advance(X, targets, charge, *given)
+            if not charged:
+                raise ValueError("advance must call charge before it uses the rows.")
+            self._stream = replace(stream, release=release, version=version)
+            self.guarantee_ = self._stated(fitted.pop("guarantee_"), fresh=fresh)
+            self.learn(release, fitted)
+            # From here on no other copy may go on, whether this one lives or not.
+            StreamLine.of(stream.token, version)
+        return self
+
+
+def _check_visitors(release, visitors):
+    """Refuse users in a stream of rows, rows in one of users, and ids of another kind."""
+    visits = getattr(release, "visits", None)
+    if (visits is None) != (visitors is None):
+        before = "had none" if visits is None else "had them"
+        raise ValueError(
+            f"groups must be given in all calls of a stream or in none: those before {before}. "
+            "fit starts another stream."
+        )
+    if visits is not None:
+        visits.check(visitors)
 
 
 _PLAIN = (bool, int, float, str)

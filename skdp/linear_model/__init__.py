@@ -1,7 +1,8 @@
-"""Private linear classifiers, and linear regression that users privatise themselves."""
+"""Private linear models: classifiers, counts, and regression that users privatise themselves."""
 
 from skdp.linear_model._linear_svc import DPLinearSVC
 from skdp.linear_model._logistic import DPLogisticRegression
 from skdp.linear_model._mutual_information._sgd import MIPrivateSGDRegressor
+from skdp.linear_model._poisson import DPPoissonRegressor
 
-__all__ = ["DPLinearSVC", "DPLogisticRegression", "MIPrivateSGDRegressor"]
+__all__ = ["DPLinearSVC", "DPLogisticRegression", "DPPoissonRegressor", "MIPrivateSGDRegressor"]

@@ -1,53 +1,32 @@
 """What the private linear classifiers share: check, charge, release, store."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
+from skdp import _validation as checks
 from skdp._defaults import linear as defaults
-from skdp._random._source import noise_source
-from skdp._validation import (
-    LARGEST,
-    LEAST,
-    between,
-    boolean,
-    is_auto,
-    number_or_auto,
-    one_of,
-    positive,
-    shown,
-)
+from skdp._validation import LARGEST, LEAST, is_auto, shown
 from skdp.learner import (
     CALIBRATIONS,
-    CallbackSupportMixin,
     ClassCounts,
     LinearPredictions,
-    LinkedDocumentation,
     NoisyDescent,
-    NoisyPredictions,
     ObjectivePerturbation,
     OutputPerturbation,
+    PrivateEstimator,
     RowCount,
     RowNorm,
     Rows,
-    ScoreLength,
+    ScoreScale,
     Sequence,
-    StatedGuarantee,
-    begun_fit,
-    charge,
-    check_budget,
     largest_score,
-    progress_of,
-    unchanged_on_error,
-    warn_of_delta,
-    with_callbacks,
 )
-from skdp.linear_model._class_weight import check_class_weight, with_class_weight
 from skdp.linear_model._rules import (
     AUTOMATIC_CONSTANT,
     objective_margin,
@@ -55,10 +34,67 @@ from skdp.linear_model._rules import (
     objective_slope_cap,
     output_penalty,
 )
-from skdp.privacy import ApproxDP
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._inputs import checked_data, encode_labels
-from skdp.rows._users import Users
+
+_LIMIT = 1e6
+
+
+def check_class_weight(class_weight):
+    """Check the parameter, as far as that needs no classes."""
+    if class_weight is None:
+        return
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        raise ValueError(
+            "class_weight must not be 'balanced', which counts the labels: how often each occurs "
+            "is private. Declare the share that each class has or is thought to have, and pass "
+            "{label: 1 / (n_classes * share)}; got 'balanced'."
+        )
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            f"class_weight must be None or a dict {{label: weight}}; got {shown(class_weight)}."
+        )
+    for label, weight in class_weight.items():
+        checks.between(1.0 / _LIMIT, _LIMIT, **{f"class_weight[{shown(label)}]": weight})
+
+
+def with_class_weight(loss, class_weight, classes):
+    """Loss in which the classes have their weights over the largest, and that one.
+
+    Labels that are not named weigh 1, as in scikit-learn. So the loss keeps its bounds, and the
+    largest weight divides the penalty: the objective is the weighted one over the largest weight.
+
+    Parameters
+    ----------
+    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+
+    class_weight : dict or None
+        Checked.
+
+    classes : ndarray
+
+    Returns
+    -------
+    loss : same type
+
+    heaviest : float
+
+    Raises
+    ------
+    ValueError
+        If there are labels without a weight, and weights without a label.
+    """
+    named = class_weight or {}
+    weights = [float(named.get(label, 1.0)) for label in classes]
+    n_named = sum(label in named for label in classes)
+    if n_named < len(classes) and n_named < len(named):
+        raise ValueError(
+            f"class_weight must name labels that are among the classes; got {shown(class_weight)}."
+        )
+    heaviest = max(weights)
+    if min(weights) == heaviest:
+        return loss, heaviest
+    return replace(loss, weights=tuple(weight / heaviest for weight in weights)), heaviest
+
 
 MECHANISMS = ("auto", "objective", "output", "gradient")
 
@@ -73,16 +109,58 @@ _LIMIT_CONSTANT = 1e-3
 _LIMIT_C, _TOLERANCE = (1e-12, 1e9), 1e-9
 
 
-class BaseDPLinearClassifier(
-    CallbackSupportMixin,
-    StatedGuarantee,
-    LinearPredictions,
-    LinkedDocumentation,
-    NoisyPredictions,
-    ClassifierMixin,
-    BaseEstimator,
-    ABC,
-):
+class LinearRows:
+    """Mixin: rows of a linear model, clipped to ``x_norm``, with a constant for the intercept."""
+
+    x_norm: Any
+    fit_intercept: Any
+    intercept_scaling: Any
+
+    def _check_row_parameters(self):
+        checks.positive(x_norm=self.x_norm)
+        checks.between(
+            LEAST, LARGEST, x_norm=self.x_norm
+        )  # squares stay within the range of floats
+        checks.boolean(fit_intercept=self.fit_intercept)
+        if self.fit_intercept:
+            checks.number_or_auto(intercept_scaling=self.intercept_scaling)
+            if not is_auto(self.intercept_scaling):
+                checks.between(LEAST, LARGEST, intercept_scaling=self.intercept_scaling)
+
+    def _sizes(self, n_features):
+        """Number of features and bound on the norm of a row, in units of `_unit`."""
+        n_features += bool(self.fit_intercept)
+        row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features)
+        return dict(n_features=n_features, row_norm=row_norm / self._unit())
+
+    def _rows(self, X, codes, users):
+        """Rows, not clipped yet, in units of `_unit`."""
+        return Rows(X, codes, float(self.x_norm), self._constant(), self._unit(), users)
+
+    def _constant(self):
+        """Feature whose coefficient is the intercept, or 0."""
+        if not self.fit_intercept:
+            return 0.0
+        if is_auto(self.intercept_scaling):
+            return AUTOMATIC_CONSTANT * float(self.x_norm)
+        return float(self.intercept_scaling)
+
+    def _unit(self):
+        """Power of two near the norm of a row, in which everything is computed.
+
+        So units of the rows decide nothing, and dividing by it rounds nothing.
+        """
+        return 2.0 ** (math.frexp(math.hypot(float(self.x_norm), self._constant()))[1] - 1)
+
+    def _in_units(self, weights, longer):
+        """Coefficients and intercepts for rows as they were given, not yet ``longer``."""
+        constant, unit = self._constant(), self._unit()
+        if constant:
+            return weights[:, :-1] * (longer / unit), (constant / unit) * weights[:, -1]
+        return weights * (longer / unit), np.zeros(len(weights))
+
+
+class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, PrivateEstimator):
     """Private linear classifier; a subclass chooses the loss."""
 
     # Whether scores are log-odds of the classes.
@@ -100,58 +178,17 @@ class BaseDPLinearClassifier(
         """Norm to which the gradient mechanism clips residuals, or None for a rule."""
         return None
 
-    @with_callbacks
-    def fit(self, X, y, groups=None):
-        """Fit the model under ``(epsilon, delta)``-differential privacy.
+    def plan(self, public):
+        """Releases for the parameters, from public numbers, in units of `_unit`."""
+        return self._plan(public.classes, public.n_features, public.n_samples, public.unit)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows longer than ``x_norm_`` are scaled back onto the ball.
-
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. None protects rows.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the input is invalid.
-        BudgetExceededError
-            If the ledger cannot pay; the old model stays.
-        SolverError
-            If the solution could not be certified; the ledger stays charged.
-        """
-        context = begun_fit(self)
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X, y = checked_data(self, X, y, counts=groups is None)
-            users = Users.of(groups, X.shape[0])
-            classes, codes = encode_labels(y, self.classes)
-            # Sensitivities and rules count users, if rows have any: how many rows is private then.
-            unit, n_units = ("record", X.shape[0]) if users is None else ("user", users.n_users)
-            # Under add-remove their number is private: rules do not see it.
-            n_public = n_units if self.adjacency == "replace-one" else None
-            release = self._plan(classes, X.shape[1], n_public, unit)
-            release.check_n_rows(n_units)
-            noise = noise_source(self.random_state)
-            warn_of_delta(self, n_public, unit)
-            charge(self, release.guarantee)
-            with progress_of(self, context, groups=groups):
-                run = release(self._rows(X, codes, users), noise)
-            coef, intercept = self._in_units(run.weights, run.longer)
-            self.classes_, self.guarantee_ = classes, self._stated(release.guarantee)
-            self.x_norm_ = float(self.x_norm) / run.longer
-            self.coef_, self.intercept_ = coef, intercept
-            self.coef_noise_ = self._stated_noise(run.spread, self._unit() / run.longer, unit)
-        return self
+    def learn(self, data, run):
+        """Release the coefficients, with the norm and the scale that go with them."""
+        unit = "record" if data.users is None else "user"
+        found = run(self._rows(data.X, data.y, data.users))
+        self.x_norm_ = float(self.x_norm) / found.longer
+        self.coef_, self.intercept_ = self._in_units(found.weights, found.longer)
+        self.coef_noise_ = self._stated_noise(found.spread, self._unit() / found.longer, unit)
 
     # Whether the model of scores behind the noise of descents is one of this loss.
     _knows_slopes = False
@@ -165,7 +202,7 @@ class BaseDPLinearClassifier(
         return spread.of_features(self.n_features_in_, length)
 
     def _planned_guarantee(self, n_features):
-        target = super()._planned_guarantee(n_features)
+        target = self._target()
         if target.delta == 0.0 or self._resolved_mechanism() != "gradient":
             return target
         return replace(target, refined=target.gaussian_target())
@@ -175,12 +212,11 @@ class BaseDPLinearClassifier(
 
         ``n_samples``, of rows or of users as ``unit`` says, is None where it is private.
         """
-        epsilon, delta = float(self.epsilon), float(self.delta)
-        target = ApproxDP(epsilon, delta, adjacency=self.adjacency, unit=unit)
+        target = self._target(unit)
         mechanism = self._resolved_mechanism(unit)
         by_rules = self.calibration == "tight" and is_auto(self.C)
         # Budgets of papers and of a given penalty stay whole, but for a count that descents need.
-        is_divided = by_rules and (mechanism == "gradient" or delta == 0.0)
+        is_divided = by_rules and (mechanism == "gradient" or target.delta == 0.0)
         before: list[Any] = []
         after: list[Any] = []
         # What is given by hand is meant for rows of the norm that is given.
@@ -196,7 +232,7 @@ class BaseDPLinearClassifier(
         ):
             before.append(RowCount.planned)
         if is_divided and unit == "record" and self._is_scaled(loss, mechanism):
-            after.append(ScoreLength.planner(loss, is_centred))
+            after.append(ScoreScale.planner(loss, is_centred))
         release = partial(self._release, mechanism, classes, n_features, target, is_centred)
         options = dict(n_samples=n_samples, before=before, after=after)
         return Sequence.plan(target, release=release, **options)
@@ -208,9 +244,8 @@ class BaseDPLinearClassifier(
 
     def _release(self, mechanism, classes, n_features, target, is_centred, budget, n_samples):
         """Release of the weights for a part of the budget and a number of rows."""
-        n_features += bool(self.fit_intercept)
-        row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features)
-        public = dict(n_features=n_features, row_norm=row_norm / self._unit())
+        public = self._sizes(n_features)
+        n_features = public["n_features"]
         if mechanism == "objective":
             return self._objective(classes, budget, n_samples, is_centred=is_centred, **public)
         loss, heaviest = self._weighted_loss(classes, mechanism, _usual_rule(classes))
@@ -271,44 +306,11 @@ class BaseDPLinearClassifier(
             return self._own_penalty(heaviest)
         return max(rule * row_norm**2, _least_penalty(loss, row_norm))
 
-    def _rows(self, X, codes, users):
-        """Rows, not clipped yet, in units of `_unit`."""
-        return Rows(X, codes, float(self.x_norm), self._constant(), self._unit(), users)
-
-    def _constant(self):
-        """Feature whose coefficient is the intercept, or 0."""
-        if not self.fit_intercept:
-            return 0.0
-        if is_auto(self.intercept_scaling):
-            return AUTOMATIC_CONSTANT * float(self.x_norm)
-        return float(self.intercept_scaling)
-
-    def _unit(self):
-        """Power of two near the norm of a row, in which everything is computed.
-
-        So units of the rows decide nothing, and dividing by it rounds nothing.
-        """
-        return 2.0 ** (math.frexp(math.hypot(float(self.x_norm), self._constant()))[1] - 1)
-
-    def _in_units(self, weights, longer):
-        """Coefficients and intercepts for rows as they were given, not yet ``longer``."""
-        constant, unit = self._constant(), self._unit()
-        if constant:
-            return weights[:, :-1] * (longer / unit), (constant / unit) * weights[:, -1]
-        return weights * (longer / unit), np.zeros(len(weights))
-
-    def _check_parameters(self):
-        check_budget(self)
-        positive(x_norm=self.x_norm)
-        between(LEAST, LARGEST, x_norm=self.x_norm)  # squares stay within the range of floats
-        one_of(MECHANISMS, mechanism=self.mechanism)
-        one_of(CALIBRATIONS, calibration=self.calibration)
-        boolean(fit_intercept=self.fit_intercept)
-        if self.fit_intercept:
-            number_or_auto(intercept_scaling=self.intercept_scaling)
-            if not is_auto(self.intercept_scaling):
-                between(LEAST, LARGEST, intercept_scaling=self.intercept_scaling)
-        number_or_auto(C=self.C)
+    def check_parameters(self):
+        self._check_row_parameters()
+        checks.one_of(MECHANISMS, mechanism=self.mechanism)
+        checks.one_of(CALIBRATIONS, calibration=self.calibration)
+        checks.number_or_auto(C=self.C)
         check_class_weight(self.class_weight)
 
     def _check_penalty(self, heaviest):

@@ -25,8 +25,6 @@ from skdp.learner import (
     SoftmaxLoss,
 )
 
-__all__ = ["best_in_ball"]
-
 _RESIDUAL = (AbsoluteLoss, EpsilonInsensitiveLoss)
 
 _DENSE = 400  # unknowns up to which many past steps are kept

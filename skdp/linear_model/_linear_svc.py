@@ -5,8 +5,6 @@ from skdp._validation import between, is_auto, number_or_auto
 from skdp.learner import HuberHingeLoss, SoftmaxLoss
 from skdp.linear_model._base import BaseDPLinearClassifier
 
-__all__ = ["DPLinearSVC"]
-
 _LIMIT_WIDTH = 1e-3, 1e6
 
 

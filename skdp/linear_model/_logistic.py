@@ -4,8 +4,6 @@ from skdp._validation import is_auto, positive, shown
 from skdp.learner import LogisticLoss, SoftmaxLoss
 from skdp.linear_model._base import BaseDPLinearClassifier
 
-__all__ = ["DPLogisticRegression"]
-
 _LIMIT_SLOPE_CAP = 1e-6
 
 

@@ -13,20 +13,10 @@ from typing import Any
 
 from skdp._defaults import linear as defaults
 from skdp._validation import plain_arguments
-from skdp.learner import HuberHingeLoss, SoftmaxLoss
-from skdp.learner._protocol import LinearLoss
+from skdp.learner import HuberHingeLoss, Loss, SoftmaxLoss
 from skdp.mechanisms import NoiseLaw
-from skdp.mechanisms._limits import least_level
+from skdp.mechanisms._additive import least_level
 from skdp.privacy import ApproxDP, n_records_changed
-
-__all__ = [
-    "AUTOMATIC_CONSTANT",
-    "linear_signal",
-    "objective_margin",
-    "objective_penalty",
-    "objective_slope_cap",
-    "output_penalty",
-]
 
 # Constant feature over the norm of a row. It is part of the norm bound and so of the noise: 0.3
 # costs 4 % of the noise, 1 costs 41 %. A smaller one is penalised more.
@@ -76,7 +66,7 @@ def linear_signal(
 def objective_penalty(
     target: ApproxDP,
     *,
-    loss: LinearLoss,
+    loss: Loss,
     n_features: int,
     n_samples: float,
 ) -> float:
@@ -98,7 +88,7 @@ def objective_penalty(
     ----------
     target : ApproxDP
 
-    loss : LogisticLoss, HuberHingeLoss or SoftmaxLoss
+    loss : Loss
 
     n_features : int
         Constant feature included.

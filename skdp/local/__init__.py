@@ -5,26 +5,23 @@ What messages leak is computed where scipy is, and loaded when it is asked for.
 
 import importlib
 
-from skdp.local._gradient import GradientPrivatizer
-from skdp.local._one_point import OnePointPrivatizer
+from skdp.local._gradient import GradientPrivatizer, OnePointPrivatizer
 from skdp.local._value import ValuePrivatizer
 
 TYPE_CHECKING = False  # type checkers know the name
 if TYPE_CHECKING:
-    from skdp.local._gradient_messages import (
+    from skdp.local._messages import (
+        bandit_noise,
         gaussian_leakage,
         gaussian_sigma,
         implied_mu,
         implied_mu_of_budget,
         k_norm_leakage,
         k_norm_scale,
-        local_law,
-        nats_of,
-    )
-    from skdp.local._value_messages import (
-        bandit_noise,
         laplace_leakage,
         laplace_scale,
+        local_law,
+        nats_of,
         scalar_leakage,
         scalar_sigma,
         vector_leakage,
@@ -56,8 +53,5 @@ if not TYPE_CHECKING:
 
     def __getattr__(name):
         if name in __all__:
-            for module in ("_gradient_messages", "_value_messages"):
-                found = importlib.import_module(f"skdp.local.{module}")
-                if name in found.__all__:
-                    return getattr(found, name)
+            return getattr(importlib.import_module("skdp.local._messages"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

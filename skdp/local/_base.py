@@ -13,10 +13,10 @@ from skdp._grid import (
     residual_slope,
     row_bound,
 )
-from skdp._targets import TargetRange
 from skdp._validation import (
     LARGEST,
     LEAST,
+    TargetRange,
     between,
     boolean,
     check_y_bounds,
@@ -24,8 +24,6 @@ from skdp._validation import (
     plain,
     positive,
 )
-
-__all__ = ["LossPrivatizer", "Privatizer", "moderate", "numbers"]
 
 _LIMIT_WEIGHTS = 1e100
 
@@ -112,7 +110,7 @@ class Privatizer(ABC):
     def _law(self):
         """Law of a message for who records releases; None on a device that has numpy only."""
         try:
-            from skdp.local._gradient_messages import local_law
+            from skdp.local._messages import local_law
         except ModuleNotFoundError:  # a message has its scale and its sensitivity, too
             return None
         return local_law(self.noise, self.scale, self.apart)

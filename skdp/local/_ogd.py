@@ -15,19 +15,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
 
-__all__ = [
-    "LazyProjection",
-    "OGDState",
-    "learn_from_value",
-    "learn_from_vector",
-    "learn_value",
-    "mean_played",
-    "played",
-    "run_bandit",
-    "run_full",
-    "run_noised",
-]
-
 _BLOCK = 1024
 
 

@@ -1,12 +1,10 @@
-"""A device that sends values of a loss. Its promise is in ``local/_value_messages.py``."""
+"""A device that sends values of a loss. Its promise is in ``local/_messages.py``."""
 
 import math
 
 from skdp._grid import VALUE_BITS, GridNoise, grid_below
 from skdp._random._source import noise_source
 from skdp.local._base import LossPrivatizer, numbers
-
-__all__ = ["ValuePrivatizer", "centred_value"]
 
 
 class ValuePrivatizer(LossPrivatizer):

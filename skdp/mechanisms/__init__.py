@@ -2,17 +2,17 @@
 
 from skdp._recording import Kept, Perturbed, Released, Selected, released_values
 from skdp.mechanisms._additive import (
+    Lattice,
+    NoiseLaw,
     additive_mechanism,
+    clip_rows,
     gaussian_mechanism,
     k_norm_mechanism,
     laplace_mechanism,
+    release,
+    row_norms,
 )
-from skdp.mechanisms._clipping import clip_rows, row_norms
-from skdp.mechanisms._exponential import select
-from skdp.mechanisms._frequent import escape_probability, frequent_names
-from skdp.mechanisms._lattice import Lattice
-from skdp.mechanisms._law import NoiseLaw, release
-from skdp.mechanisms._random_runs import n_random_runs
+from skdp.mechanisms._exponential import escape_probability, frequent_names, n_random_runs, select
 
 __all__ = [
     "Kept",

@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp._validation import plain_arguments, shown
 
-__all__ = ["cell_edges", "checked_ranges", "counts_below"]
-
 _LARGEST = 1e300  # of a search range, whose length is a float
 # The scale of the search range at which cells begin to widen: a column may be so much smaller.
 _FINEST = 2.0**-40

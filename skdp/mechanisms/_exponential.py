@@ -1,5 +1,7 @@
 """The exponential mechanism, whose law is exact: the one call through which selections pass."""
 
+import math
+from collections.abc import Hashable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
@@ -7,14 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr
 
-from skdp._facts import note
+from skdp._grid import UP
 from skdp._random._exact import Uniform, precision
 from skdp._random._source import NoiseSource, noise_source
-from skdp._recording import selected
+from skdp._recording import Kept, Selected, note, recorded
 from skdp._validation import plain_arguments, positive, shown
-
-__all__ = ["select"]
+from skdp.mechanisms._additive import Lattice, NoiseLaw
+from skdp.privacy import random_runs_mean
 
 _MOST = 2**52  # of a utility: differences are whole numbers that floats hold
 # Bound on the relative error of a weight that does not vanish. Its exponent is at least -746, of
@@ -51,11 +54,8 @@ def select(
     spread : int, or array-like of int, shape (n_selections,)
         Largest change of a utility between neighbours less the least one, in the same units.
 
-    random_state : None, int, RandomState, Generator or NoiseSource, default=None
-        None draws from the operating system; anything else is for tests.
-
-    purpose : str, default=""
-        What is selected, in words, for the account of the fit. Public.
+    random_state, purpose
+        As for `release`.
 
     Returns
     -------
@@ -94,9 +94,11 @@ def select(
         )
     rows = rows.astype(np.int64)
     rates = np.array([_rate(float(epsilon), int(one)) for one in spreads])
-    chosen = _selected(rows, rates, noise_source(random_state))
+    drawn = zip(rows, rates.tolist(), noise_source(random_state).uniforms(len(rows)), strict=True)
+    chosen = np.array([place(*one) for one in drawn], dtype=np.int64)
     note(purpose, "exponential", 1, float(epsilon), times=len(chosen))
-    chosen = selected(rows, chosen, spreads=spreads, rates=rates, epsilon=float(epsilon))
+    told: dict[str, Any] = dict(spreads=spreads, rates=rates, epsilon=float(epsilon))
+    chosen = recorded(Selected, chosen, utilities=rows, chosen=chosen, **told)
     return chosen if numbers.ndim == 2 else chosen[0]
 
 
@@ -105,12 +107,6 @@ def _rate(epsilon: float, spread: int) -> float:
     exact = Fraction(epsilon) / spread
     rate = float(exact)
     return float(np.nextafter(rate, 0.0)) if Fraction(rate) > exact else rate
-
-
-def _selected(utilities: np.ndarray, rates: np.ndarray, source: NoiseSource) -> np.ndarray:
-    uniforms = source.uniforms(len(utilities))
-    rows = zip(utilities, rates.tolist(), uniforms, strict=True)
-    return np.array([place(row, rate, uniform) for row, rate, uniform in rows], dtype=np.int64)
 
 
 def place(utilities: np.ndarray, rate: float, uniform: Uniform) -> int:
@@ -160,3 +156,166 @@ def _exact_place(utilities: np.ndarray, rate: float, uniform: Uniform) -> int:
             if first == sum(one < most for one in sums):
                 return first
         length *= 2
+
+
+@plain_arguments
+def n_random_runs(*, eta: float, gamma: float, random_state: Any = None) -> int:
+    """Draw how often a mechanism runs, of which only the best run is released.
+
+    Privacy: the number must not be released, nor limited after it is drawn: the guarantee, a
+    `~skdp.privacy.RandomRunsDP` with the same numbers, rests on its law. That is met exactly:
+    digits of a uniform number are drawn until they tell the number, in multiple precision.
+
+    Parameters
+    ----------
+    eta : float, larger than -1
+
+    gamma : float in (0, 1)
+
+    random_state : None, int, RandomState, Generator or NoiseSource, default=None
+        None draws from the operating system; anything else is for tests.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    References
+    ----------
+    Papernot and Steinke, "Hyperparameter tuning with Renyi differential privacy", ICLR 2022,
+    definition 1: the truncated negative binomial law.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import n_random_runs
+    >>> n_random_runs(eta=0.0, gamma=0.02) >= 1
+    True
+    """
+    random_runs_mean(eta, gamma)  # refuses what is no law
+    uniform = noise_source(random_state).uniforms(1)[0]
+    length = 64
+    while True:
+        uniform.to(length)
+        found = _place(float(eta), float(gamma), uniform)
+        if found is not None:
+            return found
+        length = 2 * uniform.length
+
+
+def _place(eta: float, gamma: float, uniform: Uniform) -> int | None:
+    """Number at which the running sum of probabilities exceeds the uniform number.
+
+    None where its known digits do not tell.
+    """
+    spare = 96
+    if eta != 0.0:  # the first probability cancels digits
+        spare += max(0, math.ceil(-math.log2(abs(eta)) - math.log2(-math.log(gamma))))
+    with precision(uniform.length + spare):
+        least = Decimal(uniform.digits) / (1 << uniform.length)
+        most = Decimal(uniform.digits + 1) / (1 << uniform.length)
+        left, shape = 1 - Decimal(gamma), Decimal(eta)
+        log = Decimal(gamma).ln()
+        one = left / -log if eta == 0.0 else left * shape / ((-shape * log).exp() - 1)
+        total, count = one, 1
+        while True:
+            # Each step errs by a few units of the last digit, of all that was summed.
+            error = Decimal(16 * count + 64) / (1 << (uniform.length + 90))
+            if most <= total - error:
+                return count
+            if least < total + error:
+                return None
+            one *= left * (count + shape) / (count + 1)
+            total, count = total + one, count + 1
+
+
+_NDTR = 1.0 + 1e-12  # far above the error of the normal tail that scipy states
+
+
+@plain_arguments
+def escape_probability(threshold: float, *, law: NoiseLaw, lattice: Lattice) -> float:
+    """Probability, rounded up, that a count of 1 reaches the threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        Multiple of the step of the lattice, above 1.
+
+    law : NoiseLaw
+        Gaussian.
+
+    lattice : Lattice
+
+    Returns
+    -------
+    float
+    """
+    # Noise that is rounded to the lattice passes a step by half of it.
+    far = (threshold - 1.0 - lattice.step / 2.0) / (law.scale * lattice.sensitivity * UP)
+    return float(ndtr(-far * (1.0 - 1e-15))) * _NDTR + 5e-324
+
+
+@plain_arguments
+def frequent_names(
+    counts: Mapping[Hashable, int],
+    *,
+    law: NoiseLaw,
+    lattice: Lattice,
+    threshold: float,
+    random_state: NoiseSource | Any = None,
+    purpose: str = "",
+) -> tuple[Any, ...]:
+    """Release the names whose noisy counts reach a threshold, and nothing else of the counts.
+
+    Privacy: a name is released only if the data have it. Where neighbours have the same names, the
+    result satisfies ``law.guarantee`` if their counts differ by at most ``lattice.sensitivity`` in
+    l2 norm. A name that one of them alone has, once, is released with a probability of at most
+    `escape_probability`. The caller must ensure the bound on counts, and an order of the result
+    that does not depend on the data.
+
+    Parameters
+    ----------
+    counts : mapping of hashable to int
+        How often each name is in the data, at least once.
+
+    law : NoiseLaw
+        Gaussian.
+
+    lattice : Lattice
+        With a step of at most 1, so that counts are on it.
+
+    threshold : float
+        Multiple of the step, above 1. Public.
+
+    random_state, purpose
+        As for `release`.
+
+    Returns
+    -------
+    tuple
+        In the order of ``counts``, which may be private.
+
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra and Ntoulas, "Releasing search queries and clicks privately",
+    WWW 2009.
+    """
+    if law.kind != "gaussian":
+        raise ValueError(f"law must be Gaussian; got {shown(law)}.")
+    if not threshold > 1.0 or threshold % lattice.step or lattice.step > 1.0:
+        raise ValueError(
+            "threshold must be above 1, a multiple of the step of the lattice, which is at most "
+            f"1; got {shown(threshold)}."
+        )
+    asked = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
+    noise = law.draw(noise_source(random_state), 1, len(asked), lattice.sensitivity / lattice.step)
+    scale = law.scale * lattice.sensitivity * UP
+    bounds: dict[str, Any] = dict(scale=scale, sensitivity=lattice.sensitivity, law=law)
+    note(purpose, "threshold", None, **bounds)  # how many names there are is private
+    names, noisy = tuple(counts), lattice.release(asked, noise[0])
+    bounds |= dict(step=lattice.step, threshold=threshold)
+    instead = recorded(Kept, None, asked=asked, released=noisy, names=names, **bounds)
+    if instead is None:
+        return tuple(names[i] for i in np.flatnonzero(noisy >= threshold))
+    # Names that another run released and that are none here stand last.
+    found = dict.fromkeys(instead)
+    return tuple(dict.fromkeys(name for name in names if name in found) | found)

@@ -1,10 +1,8 @@
 """Scores of models on private rows, within a budget."""
 
-from skdp.metrics._display import EvaluationDisplay
-from skdp.metrics._dp_evaluate import DPScorer, dp_evaluate, make_dp_scorer
-from skdp.metrics._evaluation import Evaluation, ScoreValue
-from skdp.metrics._plan import EvaluationPlan
-from skdp.metrics._row_losses import RowLoss, default_scoring, row_loss
+from skdp.metrics._dp_evaluate import DPScorer, EvaluationPlan, dp_evaluate, make_dp_scorer
+from skdp.metrics._evaluation import Evaluation, EvaluationDisplay, ScoreValue
+from skdp.metrics._releases import RowLoss, default_scoring, row_loss
 
 __all__ = [
     "DPScorer",

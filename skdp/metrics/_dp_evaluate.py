@@ -1,37 +1,184 @@
 """Scores of a fitted model on private rows, as one release that is charged."""
 
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from skdp._facts import facts_of_a_fit
-from skdp._random._source import noise_source
-from skdp._tables import framed
-from skdp._validation import shown, store
+from skdp._random._source import NoiseSource, noise_source
+from skdp._recording import facts_of_a_fit
+from skdp._validation import TargetRange, fraction, shown, store
 from skdp.kernel._queries import QueryAnswers
 from skdp.learner import StatedGuarantee, charge, check_budget, warn_of_delta
-from skdp.metrics._evaluation import Evaluation
-from skdp.metrics._plan import SCORINGS, EvaluationPlan
-from skdp.metrics._row_losses import public_range
-from skdp.privacy import ApproxDP, GaussianDP
-from skdp.rows._inputs import (
-    check_unmasked,
-    checked_rows,
-    encode_labels,
-    knows_count,
-    raised_here,
-    real_targets,
-    without_values,
+from skdp.metrics._evaluation import CONFIDENCE, Evaluation
+from skdp.metrics._releases import (
+    SCORINGS,
+    Releases,
+    offered_scores,
+    public_classes,
+    public_range,
+    shares_of,
 )
+from skdp.metrics._scores import LabelledRows, TargetRows
+from skdp.privacy import ApproxDP, GaussianDP
+from skdp.rows import _inputs
 
-__all__ = ["DPScorer", "dp_evaluate", "make_dp_scorer"]
+_AUTOMATIC = (
+    *("accuracy", "roc_auc", "neg_brier_score", "r2"),
+    *("neg_mean_absolute_error", "neg_root_mean_squared_error"),
+)
+_LIMIT_CLASSES = 30  # of a confusion matrix that nobody asked for
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """What is released of private rows to score a model on them, and what it costs.
+
+    Parameters
+    ----------
+    scoring : tuple of str
+        Names of scores, or ("auto",).
+
+    guarantee : ApproxDP or GaussianDP
+        Of all that is released: pure, or Gaussian.
+
+    classes : tuple
+        Public labels in order; empty takes those of the estimator.
+
+    y_range : TargetRange or None
+        Public bounds of the target.
+
+    confidence : float
+        Of the intervals.
+    """
+
+    scoring: tuple[str, ...]
+    guarantee: ApproxDP | GaussianDP
+    classes: tuple = ()
+    y_range: TargetRange | None = None
+    confidence: float = CONFIDENCE
+
+    @classmethod
+    def of(
+        cls,
+        scoring: Any,
+        target: ApproxDP | GaussianDP,
+        *,
+        classes: Any = None,
+        y_bounds: Any = None,
+        confidence: float = CONFIDENCE,
+    ) -> Self:
+        """Plan that meets ``target``, from public numbers.
+
+        Parameters
+        ----------
+        scoring : str or list of str
+            Names of scores, or "auto".
+
+        target : ApproxDP or GaussianDP
+            Pure, or Gaussian.
+
+        classes : list of labels, default=None
+
+        y_bounds : (low, high), default=None
+
+        confidence : float, default=0.95
+        """
+        names = tuple(scoring) if isinstance(scoring, list | tuple) else (scoring,)
+        unknown = [name for name in names if name not in (*SCORINGS, "auto")]
+        if unknown or not names or ("auto" in names and len(names) > 1):
+            raise ValueError(
+                f"scoring must be 'auto' or names among {', '.join(map(repr, SCORINGS))}; "
+                f"got {shown(scoring)}."
+            )
+        if isinstance(target, ApproxDP) and target.delta > 0.0:
+            raise ValueError(f"target must be pure or Gaussian; got {shown(target)}.")
+        fraction(confidence=confidence)
+        labels = () if classes is None else public_classes(None, classes)
+        y_range = None if y_bounds is None else public_range(None, y_bounds)
+        return cls(names, target, labels, y_range, float(confidence))
+
+    def names(self, estimator: Any) -> tuple[str, ...]:
+        """Scores of an estimator: what is public of it decides, and no row does."""
+        n_classes = 0 if is_regressor(estimator) else len(self.known(estimator))
+        offered = offered_scores(estimator, n_classes)
+        if self.scoring == ("auto",):
+            return tuple(name for name in offered if name in _AUTOMATIC)
+        for name in self.scoring:
+            if name not in offered:
+                raise ValueError(
+                    f"scoring must be among {', '.join(map(repr, offered))} for this "
+                    f"{type(estimator).__name__}; got {shown(name)}."
+                )
+        return self.scoring
+
+    def known(self, estimator: Any) -> np.ndarray:
+        """Labels in order."""
+        return np.asarray(self.classes if self.classes else estimator.classes_)
+
+    def __call__(self, estimator: Any, X: Any, y: Any, noise: NoiseSource) -> Evaluation:
+        """Score a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Its errors are its own.
+
+        X : array-like of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,)
+            Targets outside of the bounds are clipped, labels that are no classes count as missed.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        Evaluation
+        """
+        names = self.names(estimator)
+        shares = self._shares(estimator, names)
+        sums = Releases(self.guarantee, shares, len(np.asarray(y)), self.confidence, noise)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            if is_regressor(estimator):
+                y_range = public_range(estimator, self.y_range)
+                rows: LabelledRows | TargetRows = TargetRows.of(estimator, X, y, y_range)
+            else:
+                rows = LabelledRows.of(estimator, X, y, self.known(estimator))
+            rows.release(sums)
+            values = {name: rows.value(name, sums) for name in names}
+        released = (sums.counts, sums.level, rows.labels, rows.ranges(sums))
+        return Evaluation(values, self.guarantee, self.confidence, *released)
+
+    @property
+    def kind(self) -> str:
+        """Of the noise."""
+        return "gaussian" if isinstance(self.guarantee, GaussianDP) else "laplace"
+
+    def noise(self, estimator: Any) -> float:
+        """Typical noise of what is released, in a unit that kinds of noise share."""
+        shares = np.array(list(self._shares(estimator, self.names(estimator)).values()))
+        if isinstance(self.guarantee, GaussianDP):
+            return float(np.mean(-np.log(self.guarantee.mu * np.sqrt(shares))))
+        return float(np.mean(np.log(math.sqrt(2.0) / (self.guarantee.epsilon * shares))))
+
+    def _shares(self, estimator: Any, names: tuple[str, ...]) -> dict[str, float]:
+        picture = ""  # table that no score needs, where nobody said what to spend the budget on
+        if self.scoring == ("auto",) and "roc_auc" not in names:
+            if is_regressor(estimator):
+                picture = "residuals"
+            elif len(self.known(estimator)) <= _LIMIT_CLASSES:
+                picture = "confusion"
+        is_counted = self.guarantee.adjacency == "add-remove"
+        return shares_of(names, picture=picture, is_counted=is_counted)
+
 
 _LIMIT_DEPTH = 8  # of models within models
 
@@ -238,9 +385,9 @@ class _Request(StatedGuarantee):
 
     epsilon: Any
     delta: Any
-    adjacency: Any
-    ledger: Any
-    random_state: Any
+    adjacency: Any = "replace-one"
+    ledger: Any = None
+    random_state: Any = None
 
     def evaluate(
         self, estimator: Any, X: Any, y: Any, scoring: Any, classes: Any, y_bounds: Any
@@ -248,7 +395,7 @@ class _Request(StatedGuarantee):
         """Check, plan, charge, release."""
         check_budget(self)
         check_is_fitted(estimator)
-        X = framed(X)
+        X = _inputs.framed(X)
         _refuse_queries(estimator)
         point = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
         known: dict[str, Any] = {"classes": classes}
@@ -256,7 +403,10 @@ class _Request(StatedGuarantee):
             known = {"y_bounds": public_range(estimator, y_bounds)}
         elif classes is None:
             known = {"classes": getattr(estimator, "classes_", None)}
-        plans = [EvaluationPlan.of(scoring, target, **known) for target in _targets(point)]
+        targets: list[ApproxDP | GaussianDP] = [replace(point, delta=0.0)]
+        if point.delta > 0.0:
+            targets.append(point.gaussian_target())
+        plans = [EvaluationPlan.of(scoring, target, **known) for target in targets]
         plan = min(plans, key=lambda one: one.noise(estimator))
         y = _checked_targets(estimator, X, y, plan)
         _check_rows(estimator, X)
@@ -296,13 +446,11 @@ class DPScorer:
         *,
         classes: Any = None,
         y_bounds: Any = None,
-        adjacency: str = "replace-one",
-        ledger: Any = None,
-        random_state: Any = None,
+        **budget: Any,
     ):
         self.name = name
         self.classes, self.y_bounds = classes, y_bounds
-        self.request = _Request(epsilon, delta, adjacency, ledger, random_state)
+        self.request = _Request(epsilon, delta, **budget)
         check_budget(self.request)
         if not isinstance(name, str) or name not in SCORINGS:
             listed = ", ".join(map(repr, SCORINGS))
@@ -345,7 +493,7 @@ def _silent() -> Iterator[None]:
         yield
         return
     except Exception as error:
-        if raised_here(error):
+        if _inputs.raised_here(error):
             raise
         kind = type(error).__name__
     try:
@@ -355,17 +503,11 @@ def _silent() -> Iterator[None]:
         raise
 
 
-def _targets(point: ApproxDP) -> tuple[ApproxDP | GaussianDP, ...]:
-    """Guarantees that meet a point: pure, and Gaussian where that is allowed."""
-    pure = replace(point, delta=0.0)
-    return (pure,) if point.delta == 0.0 else (pure, point.gaussian_target())
-
-
 def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np.ndarray:
     """Labels or targets, one a row, all of them declared or finite."""
-    counts = knows_count(plan.guarantee)
-    with without_values(counts=counts):
-        check_unmasked(y, "y")
+    counts = _inputs.knows_count(plan.guarantee)
+    with _inputs.without_values(counts=counts):
+        _inputs.check_unmasked(y, "y")
         check_consistent_length(X, y)
         y = np.asarray(y)
         if y.ndim != 1 or not len(y):
@@ -374,9 +516,9 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
     if known is not None and width not in ((), (known,)):
         raise ValueError(f"X must have the {known} features of the fit; got {width[0]}.")
     if is_regressor(estimator):
-        with without_values(counts=counts):
-            return real_targets(y)
-    encode_labels(y, plan.known(estimator).tolist())
+        with _inputs.without_values(counts=counts):
+            return _inputs.real_targets(y)
+    _inputs.encode_labels(y, plan.known(estimator).tolist())
     return y
 
 
@@ -401,7 +543,7 @@ def _check_rows(estimator: Any, X: Any) -> None:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns when it predicts
-        checked_rows(estimator, X, accept_sparse=inputs.sparse)
+        _inputs.checked_rows(estimator, X, accept_sparse=inputs.sparse)
 
 
 def _refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:

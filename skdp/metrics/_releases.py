@@ -2,21 +2,405 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from skdp._defaults import pipeline as defaults
 from skdp._grid import TINY
 from skdp._random._source import NoiseSource
-from skdp.mechanisms import NoiseLaw
+from skdp._validation import TargetRange, plain_arguments, positive_int, shown
+from skdp.mechanisms import NoiseLaw, release
 from skdp.metrics._evaluation import FEWEST, LAPLACE_KURTOSIS, ScoreValue, Spread, nothing, scored
-from skdp.metrics._precision_sum import PrecisionSum
-from skdp.metrics._row_losses import OF_CONFUSION
-from skdp.preprocessing._bounded_sums import BoundedSums
-from skdp.preprocessing._column_sums import CountsRelease
+from skdp.preprocessing._column_statistics import BoundedSums, CountsRelease
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.rows._inputs import (
+    count_of_rows,
+    declared_classes,
+    one_blas_thread,
+    rows_of,
+    without_values,
+)
 
-__all__ = ["MEANS", "Column", "Releases", "column_of", "shares_of"]
+_SUM_ERROR = 2.0**-51  # of the sum, for each row: quotients and products are rounded, and the sum
+
+
+@dataclass(frozen=True)
+class PrecisionSum:
+    """Sum over the positive rows of the precision at their scores.
+
+    Privacy: whatever the scores and labels, replacing one of at most ``n`` rows moves the sum by
+    ``1 + 1/2 + ... + 1/n`` at most, and so does adding or removing one.
+
+    Proof. Let ``a`` positive and ``b`` negative rows score at least as much as a positive row,
+    itself included, so that the precision there is ``a / (a + b)``. Take ``m`` positive rows by
+    falling score: the one in place ``j`` has ``a >= j``, also where scores are tied. A further
+    negative row lowers its precision by ``a / ((a + b) (a + b + 1))`` or 0, a further positive
+    row raises it by ``b / ((a + b) (a + b + 1))`` or 0 and adds its own precision, at most 1.
+    The two together are ``1 / (a + b + 1) <= 1 / (j + 1)``. To replace a row is to add one or the
+    other to the ``n - 1`` rows that stay: both changes are within an interval that is
+    ``1 + 1/2 + ... + 1/(m + 1)`` long, holds 0, and ``m + 1 <= n``. Reached by ``n`` positive
+    rows, of which the one with the highest score turns negative.
+
+    Parameters
+    ----------
+    law : NoiseLaw
+        Laplace, or Gaussian.
+
+    most_rows : int
+        Public, or released: rows beyond it are left out, by their position. If one neighbour has a
+        row more, what is left of both differs by that row, or by one that is replaced.
+    """
+
+    law: NoiseLaw
+    most_rows: int
+
+    @property
+    def guarantee(self) -> ApproxDP | GaussianDP:
+        """What a release satisfies."""
+        return self.law.guarantee
+
+    @classmethod
+    @plain_arguments
+    def plan(cls, target: ApproxDP | GaussianDP, *, most_rows: int) -> Self:
+        """Release that meets ``target``: pure with Laplace noise, else with Gaussian noise.
+
+        Parameters
+        ----------
+        target : ApproxDP or GaussianDP
+
+        most_rows : int
+        """
+        positive_int(most_rows=most_rows)
+        is_pure = isinstance(target, ApproxDP) and target.delta == 0.0
+        return cls(NoiseLaw.of("laplace" if is_pure else "gaussian", target), int(most_rows))
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the sum."""
+        # 1 + 1/2 + ... + 1/n is less than log(n) + Euler's constant + 1 / (2 n).
+        n = self.most_rows
+        return (math.log(n) + float(np.euler_gamma) + 0.5 / n) * (1.0 + 2.0**-40)
+
+    @property
+    def level(self) -> float:
+        """Standard error of the noise."""
+        return self.law.level(1) * self.sensitivity
+
+    def __call__(self, scores: np.ndarray, is_positive: np.ndarray, noise: NoiseSource) -> float:
+        """Release the sum.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_samples,)
+            Not NaN. Each of its own row.
+
+        is_positive : ndarray of bool, shape (n_samples,)
+
+        noise : NoiseSource
+        """
+        scores, is_positive = scores[: self.most_rows], is_positive[: self.most_rows]
+        ranks = np.unique(-scores, return_inverse=True)[1].ravel()
+        both = np.bincount(ranks)
+        own = np.bincount(ranks, weights=is_positive)
+        terms = own * (np.cumsum(own) / np.cumsum(both))
+        noisy = release(
+            np.array([math.fsum(terms.tolist())]),
+            law=self.law,
+            sensitivity=self.sensitivity,
+            error=_SUM_ERROR * self.most_rows,
+            random_state=noise,
+            purpose="sum of precisions at the scores of positive rows",
+        )
+        return float(noisy[0])
+
+
+LARGEST_LOG_LOSS = 5.0  # a probability below exp(-5) = 0.0067 counts as that
+_BLOCK = 1024  # rows that an estimator is asked about at a time
+_WIDEST = 1e150  # range of a target, of which squares are numbers
+OF_TWO = ("precision", "recall", "f1")  # of the last of two classes
+OF_CONFUSION = ("balanced_accuracy", "precision_macro", "recall_macro", "f1_macro", *OF_TWO)
+OF_RANKS = ("roc_auc", "average_precision")
+# What is released for each score: sums over the rows, and counts in tables. Of zeros and ones the
+# squares are the numbers.
+_NEEDED = {
+    "accuracy": ("missed",),
+    "roc_auc": ("scores", "rank"),
+    "average_precision": ("precision", "positive"),
+    **dict.fromkeys(OF_CONFUSION, ("confusion",)),
+    "neg_log_loss": ("log_loss", "log_loss^2"),
+    "neg_brier_score": ("brier", "brier^2"),
+    "r2": ("y", "square", "deviation", "influence"),
+    "neg_mean_absolute_error": ("absolute", "absolute^2"),
+    "neg_root_mean_squared_error": ("square", "square^2"),
+    "neg_mean_squared_error": ("square", "square^2"),
+}
+SCORINGS = tuple(_NEEDED)
+OF_TARGETS = SCORINGS[SCORINGS.index("r2") :]
+_OF_ALL_ROWS = (*OF_RANKS, *OF_CONFUSION)
+MEANS = tuple(name for name in SCORINGS if name not in (*_OF_ALL_ROWS, "r2"))
+
+
+@dataclass(frozen=True)
+class RowLoss:
+    """Loss of each row for itself, between 0 and 1, so that sums can be released with noise.
+
+    Make one with `row_loss`.
+
+    Privacy: a row's loss depends on that row, on the fitted estimator and on public numbers.
+    Replacing a row moves the sum of all by at most 1.
+
+    Parameters
+    ----------
+    name : str
+        Scoring, as scikit-learn calls it.
+
+    classes : tuple, default=()
+        Public labels in order, of a classifier; empty takes those of the estimator.
+
+    y_range : TargetRange, default=None
+        Public bounds of the target, of a regressor.
+
+    longest : float, default=1.0
+        Largest residual, in units of half the range: longer ones count as this one. At most 2.
+    """
+
+    name: str
+    classes: tuple = ()
+    y_range: TargetRange | None = None
+    longest: float = 1.0
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
+        """Losses of rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted. Its errors are its own.
+
+        X : array-like of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            From 0, the best, to 1, which is also the loss of a row whose prediction is not finite
+            or whose label is none of the classes.
+        """
+        with np.errstate(all="ignore"):
+            if self.y_range is not None:
+                return self.of_residuals(residuals(estimator, X, y, self.y_range))
+            classes = np.asarray(self.classes if self.classes else estimator.classes_)
+            codes = label_codes(y, classes)
+            if self.name == "accuracy":
+                found = predicted_codes(estimator, X, classes)
+                return np.where((codes >= 0) & (codes == found), 0.0, 1.0)
+            return self.of_probabilities(class_probabilities(estimator, X, classes), codes)
+
+    def score(self, mean_loss: float) -> float:
+        """Turn a mean loss into the score, in scikit-learn's sign and units.
+
+        Not for "r2", which needs the variance of the target, too.
+        """
+        half = self.longest * (self.y_range.half if self.y_range is not None else 1.0)
+        scores = {
+            "accuracy": 1.0 - mean_loss,
+            "neg_log_loss": -LARGEST_LOG_LOSS * mean_loss,
+            "neg_brier_score": -mean_loss * (2.0 if len(self.classes) > 2 else 1.0),
+            "neg_mean_absolute_error": -half * mean_loss,
+            "neg_root_mean_squared_error": -half * math.sqrt(max(mean_loss, 0.0)),
+            "neg_mean_squared_error": -half * half * mean_loss,
+        }
+        if self.name not in scores:
+            raise ValueError(f"{self.name!r} is no function of a mean loss.")
+        return scores[self.name]
+
+    def of_residuals(self, relative: np.ndarray) -> np.ndarray:
+        """Losses of residuals in units of half the range."""
+        relative = np.clip(relative / self.longest, -1.0, 1.0)
+        if self.name == "neg_mean_absolute_error":
+            return np.abs(relative)
+        return relative * relative
+
+    def of_probabilities(self, probabilities: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Losses of probabilities of each class, where the true one is at ``codes``, or -1."""
+        own = probabilities[np.arange(len(codes)), codes]
+        if self.name == "neg_log_loss":
+            losses = -np.log(own) / LARGEST_LOG_LOSS
+        else:
+            others = (probabilities * probabilities).sum(axis=1) - own * own
+            losses = ((1.0 - own) ** 2 + others) / 2.0
+        losses = np.where(np.isfinite(losses) & (codes >= 0), losses, 1.0)
+        return np.clip(losses, 0.0, 1.0)
+
+
+def row_loss(
+    scoring: str, estimator: Any, *, classes: Any = None, y_bounds: Any = None
+) -> RowLoss:
+    """Loss of each row behind a scoring.
+
+    Parameters
+    ----------
+    scoring : str
+        "accuracy", "neg_log_loss" or "neg_brier_score" of a classifier; "r2",
+        "neg_mean_squared_error", "neg_root_mean_squared_error" or "neg_mean_absolute_error" of a
+        regressor.
+
+    estimator : estimator
+        Estimator that will be scored; it need not be fitted.
+
+    classes : list of labels, default=None
+        Public. None takes ``classes_`` of what is scored.
+
+    y_bounds : (low, high), default=None
+        Public bounds of the target, to which targets and predictions are clipped. A residual
+        longer than half of the range counts as half of the range: predictions with longer ones are
+        worse than the middle of the range. None takes those of the estimator.
+
+    Returns
+    -------
+    RowLoss
+
+    Raises
+    ------
+    ValueError
+        If the scoring has no bounded range, or does not follow from a loss of each row.
+    """
+    if isinstance(scoring, str) and scoring in _OF_ALL_ROWS:
+        raise ValueError(
+            f"scoring must be a mean over rows, and {scoring!r} is none: choose by 'accuracy' or "
+            f"'neg_log_loss', and evaluate what was chosen by {scoring!r}."
+        )
+    check_scoring(scoring, ("r2", *MEANS), estimator)
+    if scoring in OF_TARGETS:
+        return RowLoss(scoring, y_range=public_range(estimator, y_bounds))
+    if scoring != "accuracy" and not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"scoring must be 'accuracy' for an estimator without predict_proba; got {scoring!r}."
+        )
+    return RowLoss(scoring, classes=public_classes(estimator, classes))
+
+
+def default_scoring(estimator: Any) -> str:
+    """Scoring of ``estimator.score``: "accuracy" of a classifier, "r2" of a regressor."""
+    if is_regressor(estimator):
+        return "r2"
+    if is_classifier(estimator):
+        return "accuracy"
+    raise ValueError(f"estimator must be a classifier or a regressor; got {shown(estimator)}.")
+
+
+def offered_scores(estimator: Any, n_classes: int) -> tuple[str, ...]:
+    """Scores that can be released of an estimator."""
+    if is_regressor(estimator):
+        return OF_TARGETS
+    has_chances, is_binary = hasattr(estimator, "predict_proba"), n_classes == 2
+    ranks = is_binary and (has_chances or hasattr(estimator, "decision_function"))
+    return (
+        *("accuracy", *(OF_RANKS if ranks else ())),
+        *(("neg_brier_score", "neg_log_loss") if has_chances else ()),
+        *(name for name in OF_CONFUSION if is_binary or name not in OF_TWO),
+    )
+
+
+def check_scoring(scoring: Any, offered: tuple[str, ...], estimator: Any) -> None:
+    """Refuse a scoring that is not offered, or one for the other kind of estimator."""
+    names = [name for name in offered if (name in OF_TARGETS) == is_regressor(estimator)]
+    default_scoring(estimator)
+    if not isinstance(scoring, str) or scoring not in names:
+        kind = "a regressor" if is_regressor(estimator) else "a classifier"
+        listed = ", ".join(map(repr, names))
+        raise ValueError(
+            f"scoring must have a bounded range, for {kind} one of {listed}; got {shown(scoring)}."
+        )
+
+
+def public_classes(estimator: Any, classes: Any) -> tuple:
+    """Labels in order: those declared, those of a fitted estimator, or none."""
+    if classes is None:
+        return tuple(np.asarray(getattr(estimator, "classes_", ())).tolist())
+    return tuple(declared_classes(classes).tolist())
+
+
+def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
+    """Bounds of the target: those declared, or those of the estimator."""
+    if isinstance(y_bounds, TargetRange):
+        return y_bounds
+    if y_bounds is None:
+        last = estimator
+        while getattr(last, "steps", None):
+            last = (getattr(last, "steps_", None) or last.steps)[-1][1]
+        y_bounds = getattr(last, "y_bounds_", None)
+        if y_bounds is None:
+            own = getattr(last, "y_bounds", None)
+            y_bounds = None if isinstance(own, str) else own
+    if y_bounds is None:
+        raise ValueError(
+            "y_bounds must be (low, high), public: without it scores of a regressor have no "
+            "bounded range; got None."
+        )
+    found = TargetRange.of(y_bounds)
+    if not found.high - found.low <= _WIDEST:
+        raise ValueError(
+            f"y_bounds must be at most {_WIDEST:g} apart, for squares of residuals to be numbers; "
+            f"got {shown(y_bounds)}."
+        )
+    return found
+
+
+def label_codes(y: Any, classes: np.ndarray) -> np.ndarray:
+    """Position of each label among sorted ``classes``; -1 where it is none of them."""
+    with without_values("y"):
+        y = np.asarray(y).ravel()
+        codes = np.full(len(y), -1)
+        for code, label in enumerate(classes.tolist()):
+            codes[np.asarray(y == label, dtype=bool)] = code
+    return codes
+
+
+def answers(estimator: Any, name: str, X: Any) -> np.ndarray:
+    """What a method says of each row, asked about blocks of one size by one thread.
+
+    Privacy: matrix products have other code for few rows, and for the last ones of a block that is
+    not full. In blocks of one size, the last of them filled up, rows come under the same code, so
+    that one more or less moves no other row over the border between two labels.
+    """
+    method, n = getattr(estimator, name), count_of_rows(X)
+    if not n:
+        return np.asarray(method(X))
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    positions = np.zeros(-(-n // _BLOCK) * _BLOCK, dtype=np.intp)
+    positions[:n] = np.arange(n)
+    with one_blas_thread():
+        said = [np.asarray(method(rows_of(X, block))) for block in positions.reshape(-1, _BLOCK)]
+    return np.concatenate(said)[:n]
+
+
+def predicted_codes(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
+    """Position of each predicted label; -1 where it is none of the classes."""
+    return label_codes(answers(estimator, "predict", X), classes)
+
+
+def class_probabilities(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
+    """Probability of each of ``classes``, 0 of one that the estimator does not know."""
+    given = np.asarray(answers(estimator, "predict_proba", X), dtype=np.float64)
+    columns = label_codes(np.asarray(estimator.classes_), classes)
+    probabilities = np.zeros((len(given), len(classes)))
+    probabilities[:, columns[columns >= 0]] = given[:, columns >= 0]
+    return probabilities
+
+
+def residuals(estimator: Any, X: Any, y: Any, y_range: TargetRange) -> np.ndarray:
+    """Residuals in units of half the range, between -2 and 2; one that is not finite is 2."""
+    with without_values("y"):
+        y = np.asarray(y, dtype=np.float64).ravel()
+    predicted = np.asarray(answers(estimator, "predict", X), dtype=np.float64).ravel()
+    relative = y_range.scaled(y) - y_range.scaled(predicted)
+    return np.where(np.isfinite(relative), relative, 2.0)
+
 
 _LIMIT_FAR_OFF = 10.0  # standard errors of a number of rows, beyond which they are left out
 _GRID_BASE = 10.0
@@ -28,26 +412,11 @@ _WEIGHTS = {
     **dict.fromkeys(("scores", "confusion", "rank", "square", "precision"), 2.0),
     **dict.fromkeys(("residuals", "rows", "y", "influence", "positive"), 0.5),
 }
-_COLUMNS = {
-    "accuracy": "missed",
-    "neg_log_loss": "log_loss",
-    "neg_brier_score": "brier",
-    "neg_mean_absolute_error": "absolute",
-    "neg_mean_squared_error": "square",
-    "neg_root_mean_squared_error": "square",
-}
-MEANS = tuple(_COLUMNS)
-_NEEDED = {
-    "roc_auc": ("scores", "rank"),
-    "average_precision": ("precision", "positive"),
-    "r2": ("y", "square", "deviation", "influence"),
-    **dict.fromkeys(OF_CONFUSION, ("confusion",)),
-}
 
 
 def column_of(name: str) -> str:
     """Column of the losses whose mean a score is a function of."""
-    return _COLUMNS[name]
+    return _NEEDED[name][0]
 
 
 def shares_of(names: tuple[str, ...], *, picture: str, is_counted: bool) -> dict[str, float]:
@@ -66,12 +435,7 @@ def shares_of(names: tuple[str, ...], *, picture: str, is_counted: bool) -> dict
     """
     needed = [picture] if picture else []
     for name in names:
-        own = _NEEDED.get(name, ())
-        if not own:
-            column = _COLUMNS[name]
-            # Of zeros and ones the squares are the numbers.
-            own = (column,) if column == "missed" else (column, f"{column}^2")
-        needed += own
+        needed += _NEEDED[name]
     if is_counted:
         needed.append("rows")
     shares = {

@@ -6,27 +6,38 @@ Nothing here sees a row: each score is post-processing of what `Releases` has re
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from scipy.special import expit
 
 from skdp._defaults import pipeline as defaults
 from skdp._grid import TINY
-from skdp.metrics._evaluation import FEWEST, LAPLACE_KURTOSIS, ScoreValue, nothing, scored
-from skdp.metrics._ranking import Ranking
-from skdp.metrics._releases import Releases, column_of
-from skdp.metrics._row_losses import RowLoss
+from skdp._validation import TargetRange
+from skdp.metrics._evaluation import (
+    FEWEST,
+    LAPLACE_KURTOSIS,
+    N_BINS,
+    Ranking,
+    ScoreValue,
+    bin_positions,
+    nothing,
+    scored,
+)
+from skdp.metrics._releases import (
+    OF_CONFUSION,
+    Column,
+    Releases,
+    RowLoss,
+    answers,
+    class_probabilities,
+    column_of,
+    label_codes,
+    predicted_codes,
+    residuals,
+)
 
-__all__ = [
-    "LONGEST",
-    "Variation",
-    "average_precision",
-    "mean_score",
-    "of_confusion",
-    "r2_score",
-    "roc_auc",
-]
-
-_TOLERANCE = 1e-6
+_TOLERANCE_SCORE = 1e-6
 _THEOREM_SQUARE = 5.0  # variance of the square of a Laplace variable over its squared variance
 
 
@@ -121,7 +132,7 @@ def average_precision(sums: Releases) -> ScoreValue:
     """
     part, whole = sums.values["precision"], sums.values["positive"]
     noise = (sums.variances["precision"], 0.0, sums.variances["positive"])
-    missing = 1.0 - min(max(part / max(whole, 1.0), 0.0), 1.0 - _TOLERANCE)
+    missing = 1.0 - min(max(part / max(whole, 1.0), 0.0), 1.0 - _TOLERANCE_SCORE)
     return _proportion(sums, part, whole, noise, wider=max(1.0, -math.log(missing)))
 
 
@@ -138,12 +149,12 @@ def of_confusion(sums: Releases, name: str) -> ScoreValue:
     if sizes.min() < FEWEST * size_error:
         return sums.cannot_tell((0.0, 1.0), float(sizes.min()), size_error)
     gradient = np.zeros_like(counts)
-    for place in np.ndindex(*counts.shape):
+    for cell in np.ndindex(*counts.shape):
         moved = counts.copy()
-        moved[place] += level
-        gradient[place] = score(moved) / level
-        moved[place] -= 2.0 * level
-        gradient[place] -= score(moved) / level
+        moved[cell] += level
+        gradient[cell] = score(moved) / level
+        moved[cell] -= 2.0 * level
+        gradient[cell] -= score(moved) / level
     gradient /= 2.0
     shares = np.maximum(counts, 0.0) / np.maximum(counts, 0.0).sum()
     centred = gradient - (shares * gradient).sum()
@@ -201,23 +212,13 @@ class Variation:
         return min(max(sums.mean("y"), -1.0), 1.0)
 
     @property
-    def is_known(self) -> bool:
-        """Whether the target varies."""
-        return self.variance > 0.0
-
-    @property
-    def ratio(self) -> float:
-        """1 - R^2."""
-        return self.error / self.variance
-
-    @property
     def cap(self) -> float:
         """Of squared influences."""
-        return (defaults.FAR * max(self.error, _TOLERANCE)) ** 2
+        return (defaults.FAR * max(self.error, _TOLERANCE_SCORE)) ** 2
 
     def influence(self, residuals: np.ndarray, y: np.ndarray) -> np.ndarray:
         """How each row moves R^2, times the variance: squared, cut, and in units of the cap."""
-        ratio = self.ratio if self.is_known else 0.0
+        ratio = self.error / self.variance if self.variance > 0.0 else 0.0
         influence = residuals**2 - ratio * (y - self.middle) ** 2
         return np.minimum(influence**2 / self.cap, 1.0)
 
@@ -234,7 +235,8 @@ def r2_score(sums: Releases) -> ScoreValue:
     )
     if known.variance <= 0.0:
         return sums.cannot_tell(bounds, known.variance, math.sqrt(below))
-    above, ratio = (LONGEST**2) ** 2 * sums.variances["square"] / sums.n**2, known.ratio
+    ratio = known.error / known.variance
+    above = (LONGEST**2) ** 2 * sums.variances["square"] / sums.n**2
     least = 2.0 * known.error**2  # of normal residuals
     normal = max(known.cap * sums.mean("influence"), least) / sums.n
     spread = sums.spread(normal, above + ratio**2 * below)
@@ -253,3 +255,180 @@ def r2_score(sums: Releases) -> ScoreValue:
     return ScoreValue(
         1.0 - ratio, error, 1.0 - (middle + root) / a, min(1.0 - (middle - root) / a, 1.0)
     )
+
+
+_GRID_SHAPE = (8, 12)  # of the picture of residuals: predictions, residuals
+_TOLERANCE, _TOLERANCE_ERROR = 1e-9, 1e-6
+_LIMIT_RESIDUAL = 3.0  # residuals in it, in root mean squared errors
+
+
+def _with_squares(columns: dict[str, Column], column: str, losses: np.ndarray) -> None:
+    columns[column] = Column(losses)
+    columns[f"{column}^2"] = Column(losses**2)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Labels of rows with what a classifier says of them. Private.
+
+    Parameters
+    ----------
+    labels : tuple
+        Public.
+
+    codes, found : ndarray of int, shape (n_samples,)
+        Label and prediction; -1 where it is none of the classes.
+
+    probabilities : ndarray of shape (n_samples, n_classes) or None
+        Probabilities, if the classifier has them.
+
+    position : ndarray of shape (n_samples,) or None
+        Of the score of the second of two classes among the bins.
+
+    scores : ndarray of shape (n_samples,) or None
+        Of the second of two classes; infinitely wrong where they are not finite.
+    """
+
+    labels: tuple
+    codes: np.ndarray
+    found: np.ndarray
+    probabilities: np.ndarray | None
+    position: np.ndarray | None
+    scores: np.ndarray | None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, classes: np.ndarray) -> Self:
+        """Ask the estimator about each row."""
+        probabilities = position = scores = None
+        if hasattr(estimator, "predict_proba"):
+            probabilities = class_probabilities(estimator, X, classes)
+            if len(classes) == 2:
+                scores = probabilities[:, 1]
+                position = bin_positions(scores)
+        elif len(classes) == 2 and hasattr(estimator, "decision_function"):
+            scores = answers(estimator, "decision_function", X).astype(np.float64).ravel()
+            position = bin_positions(expit(defaults.SLOPE * scores))
+        codes, found = label_codes(y, classes), predicted_codes(estimator, X, classes)
+        if scores is not None:
+            worst = np.where(codes == 1, -np.inf, np.inf)
+            scores = np.where(np.isfinite(scores), scores, worst)
+        return cls(tuple(classes.tolist()), codes, found, probabilities, position, scores)
+
+    def release(self, sums: Releases) -> None:
+        """Release what there are shares for."""
+        columns = self._columns(sums)
+        known = self.codes >= 0
+        if "scores" in sums.shares and self.position is not None:
+            cells = self.codes[known] * N_BINS + self.position[known].astype(int)
+            sums.count("scores", cells, (2, N_BINS))
+            ranking = self._ranking(sums)
+            influence = np.where(known, ranking.influence(self.position, self.codes), 0.0)
+            columns["rank"] = Column(influence, ranking.bounds)
+        if "confusion" in sums.shares:
+            both, size = known & (self.found >= 0), len(self.labels)
+            cells = self.codes[both] * size + self.found[both]
+            sums.count("confusion", cells, (size, size))
+        if "precision" in sums.shares and self.scores is not None:
+            columns["positive"] = Column((self.codes == 1).astype(np.float64))
+            sums.precision(self.scores[known], self.codes[known] == 1)
+        sums.sum(columns)
+
+    def _columns(self, sums: Releases) -> dict[str, Column]:
+        columns: dict[str, Column] = {}
+        if "missed" in sums.shares:
+            right = (self.codes >= 0) & (self.codes == self.found)
+            columns["missed"] = Column(np.where(right, 0.0, 1.0))
+        for name in ("neg_log_loss", "neg_brier_score"):
+            if column_of(name) in sums.shares and self.probabilities is not None:
+                losses = RowLoss(name, self.labels).of_probabilities(
+                    self.probabilities, self.codes
+                )
+                _with_squares(columns, column_of(name), losses)
+        return columns
+
+    def _ranking(self, sums: Releases) -> Ranking:
+        return Ranking.of(sums.counts["scores"], None if sums.is_counted else sums.n)
+
+    def value(self, name: str, sums: Releases) -> ScoreValue:
+        """Score that follows from what was released."""
+        if name in OF_CONFUSION:
+            return of_confusion(sums, name)
+        if name == "average_precision":
+            return average_precision(sums)
+        if name == "roc_auc":
+            return roc_auc(sums, self._ranking(sums))
+        return mean_score(sums, RowLoss(name, self.labels))
+
+    def ranges(self, sums: Releases) -> tuple[float, ...]:
+        """Nothing: bins of probabilities are public."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class TargetRows:
+    """Targets of rows with what a regressor says of them. Private, in units of half the range.
+
+    Parameters
+    ----------
+    y_range : TargetRange
+        Public.
+
+    residuals, y : ndarray of shape (n_samples,)
+        Residual, within 2, and target, within 1.
+    """
+
+    y_range: TargetRange
+    residuals: np.ndarray
+    y: np.ndarray
+    labels: tuple = ()
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, y_range: TargetRange) -> Self:
+        """Ask the estimator about each row."""
+        y = np.asarray(y, dtype=np.float64).ravel()
+        scaled = np.where(np.isfinite(y), y_range.scaled(y), 0.0)
+        return cls(y_range, residuals(estimator, X, y, y_range), scaled)
+
+    def release(self, sums: Releases) -> None:
+        """Release what there are shares for."""
+        columns: dict[str, Column] = {}
+        if "y" in sums.shares:  # what follows is measured from the mean
+            sums.sum({"y": Column(self.y, (-1.0, 1.0))})
+            middle = Variation.middle_of(sums)
+            columns["deviation"] = Column((self.y - middle) ** 2, (0.0, (1.0 + abs(middle)) ** 2))
+        for name in ("neg_mean_squared_error", "neg_mean_absolute_error"):
+            if column_of(name) in sums.shares:
+                losses = self._loss(name).of_residuals(self.residuals)
+                _with_squares(columns, column_of(name), losses)
+        columns = {name: column for name, column in columns.items() if name in sums.shares}
+        sums.sum(columns)
+        if "influence" in sums.shares:
+            influence = Variation.of(sums).influence(self.residuals, self.y)
+            sums.sum({"influence": Column(influence)})
+        if "residuals" in sums.shares:
+            reach, (across, along) = self._reach(sums), _GRID_SHAPE
+            predicted = np.clip((self.y - self.residuals + 1.0) / 2.0, 0.0, 1.0 - _TOLERANCE)
+            up = np.clip((self.residuals + reach) / (2.0 * reach), 0.0, 1.0 - _TOLERANCE)
+            cells = (predicted * across).astype(int) * along + (up * along).astype(int)
+            sums.count("residuals", cells, _GRID_SHAPE)
+
+    def _reach(self, sums: Releases) -> float:
+        """Largest residual of the picture: as far as the released mean square says."""
+        error = max(Variation.of(sums).error, _TOLERANCE_ERROR)
+        return min(_LIMIT_RESIDUAL * math.sqrt(error), LONGEST)
+
+    def value(self, name: str, sums: Releases) -> ScoreValue:
+        """Score that follows from what was released."""
+        if name == "r2":
+            return r2_score(sums)
+        return mean_score(sums, self._loss(name))
+
+    def _loss(self, name: str) -> RowLoss:
+        return RowLoss(name, y_range=self.y_range, longest=LONGEST)
+
+    def ranges(self, sums: Releases) -> tuple[float, ...]:
+        """Of predictions and of residuals, in the picture."""
+        if "residuals" not in sums.counts:
+            return ()
+        reach = self.y_range.half * self._reach(sums)
+        return self.y_range.low, self.y_range.high, -reach, reach

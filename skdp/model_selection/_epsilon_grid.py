@@ -1,4 +1,4 @@
-"""Epsilons from small to large, and what the stages of a search over them cost."""
+"""Stages of a search for the least epsilon: how much each is given, and what all of them cost."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,17 +13,8 @@ from skdp._validation import is_auto, plain, positive, shown
 from skdp.exceptions import NoConversionError
 from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import needs_delta
-from skdp.privacy import (
-    ApproxDP,
-    Guarantee,
-    compose,
-    gaussian_epsilon,
-    gaussian_mu,
-    parallel,
-)
+from skdp.privacy import ApproxDP, Guarantee, compose, gaussian_epsilon, gaussian_mu, parallel
 from skdp.privacy._guarantees import gaussian_behind
-
-__all__ = ["EpsilonGrid", "score_noise"]
 
 # From stage to stage, by whether they are pure. The last of epsilons that grow by r costs
 # r / (r - 1) times itself with those before, and is (r - 1) / log r times as much as needed, on
@@ -84,8 +75,9 @@ class EpsilonGrid:
 
         def of(epsilons):
             points, fits = _fits(epsilons, target, planned)
-            scores = tuple(evaluated(_score_target(point)) for point in points)
-            return cls(points, fits, scores)
+            # A score may cost as much as the fit, which is for a record of the other block.
+            costs = [point if point.delta == 0.0 else point.gaussian_target() for point in points]
+            return cls(points, fits, tuple(map(evaluated, costs)))
 
         if not is_auto(epsilons):
             _check(epsilons, target.delta)
@@ -158,11 +150,6 @@ def _size(epsilon, delta):
     return epsilon if delta == 0.0 else gaussian_mu(epsilon=epsilon, delta=delta)
 
 
-def _score_target(point):
-    """What a score may cost: as much as the fit, which is for a record of the other block."""
-    return point if point.delta == 0.0 else point.gaussian_target()
-
-
 def _fits(epsilons, target, planned):
     points = tuple(replace(target, epsilon=float(epsilon)) for epsilon in epsilons)
     fits = tuple(map(planned, points))
@@ -174,21 +161,19 @@ def _fits(epsilons, target, planned):
                 f"delta must be large enough to be divided among {len(points)} stages; got "
                 f"{target.delta!r}."
             )
-        points = tuple(_same_mu(point, part) for point in points)
+        mus = [point.gaussian_target().mu for point in points]
+        points = tuple(
+            replace(target, epsilon=gaussian_epsilon(mu=mu, delta=part), delta=part) for mu in mus
+        )
         fits = tuple(map(planned, points))
     return points, fits
-
-
-def _same_mu(point, delta):
-    mu = point.gaussian_target().mu
-    return replace(point, epsilon=gaussian_epsilon(mu=mu, delta=delta), delta=delta)
 
 
 def _automatic(top, target, n_scoring, at_most):
     """Epsilons of as many stages as are worth a score, which together cost ``top``."""
     is_pure = target.delta == 0.0
     ratio, power = _RATIO[is_pure], 1.0 if is_pure else 2.0
-    least = _least(n_scoring, is_pure)
+    least = _noise(1.0, is_pure) / (defaults.FIRST_NOISE * math.sqrt(n_scoring))
     growth = ratio**power
     n_stages = math.floor(math.log1p((growth - 1.0) * (top / least) ** power) / math.log(growth))
     if n_stages < 1:
@@ -199,12 +184,8 @@ def _automatic(top, target, n_scoring, at_most):
     n_stages = min(n_stages, at_most)
     first = top * ((growth - 1.0) / (growth**n_stages - 1.0)) ** (1.0 / power)
     sizes = [first * ratio**stage for stage in range(n_stages)]
-    return [_rounded_down(_epsilon(size, target.delta)) for size in sizes]
-
-
-def _least(n_scoring, is_pure):
-    """Size of the first stage."""
-    return _noise(1.0, is_pure) / (defaults.FIRST_NOISE * math.sqrt(n_scoring))
+    down = 1 - 0.5 * _GRID_BASE ** (1 - _GRID_DIGITS)
+    return [float(f"{_epsilon(size, target.delta) * down:.{_GRID_DIGITS}g}") for size in sizes]
 
 
 def score_noise(point):
@@ -219,10 +200,6 @@ def _noise(size, is_pure):
 
 def _epsilon(size, delta):
     return size if delta == 0.0 else gaussian_epsilon(mu=size, delta=delta)
-
-
-def _rounded_down(epsilon):
-    return float(f"{epsilon * (1 - 0.5 * _GRID_BASE ** (1 - _GRID_DIGITS)):.{_GRID_DIGITS}g}")
 
 
 def _check(epsilons: Any, delta: float) -> None:

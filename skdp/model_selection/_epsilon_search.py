@@ -1,30 +1,45 @@
 """The least epsilon that does: epsilons from small to large, until a score is reached."""
 
-import warnings
+import math
 from dataclasses import astuple, dataclass, fields
+from functools import cache
 
 from skdp._config import config_context
 from skdp._random._source import noise_source
-from skdp._validation import boolean, finite, is_auto, level_of_the_user, positive, shown
+from skdp._validation import boolean, finite, is_auto, positive, shown
 from skdp._views import note, table
 from skdp.learner import (
     CallbackSupportMixin,
     begun_fit,
-    check_budget,
     progress_of,
     unchanged_on_error,
     warn_of_seed,
     with_callbacks,
 )
-from skdp.model_selection._candidates import check_estimator, with_params
-from skdp.model_selection._epsilon_task import EpsilonTask
+from skdp.model_selection._candidates import warn_user
+from skdp.model_selection._choice import StageCharges
+from skdp.model_selection._epsilon_grid import EpsilonGrid, score_noise
 from skdp.model_selection._search import BaseDPSearch
-from skdp.model_selection._stage_charges import StageCharges
-from skdp.pipeline._plan import seeds
-from skdp.pipeline._told import quiet
-from skdp.privacy import ApproxDP
+from skdp.model_selection._searched import Searched
+from skdp.pipeline._plan import quiet, seeds
+from skdp.privacy import ApproxDP, compose
 
-__all__ = ["DPEpsilonSearch", "SearchStage"]
+_TOLERANCE_COARSE = 0.05  # standard error, in ranges of a score, that is worth a warning
+# Scorings that are means of losses with a range.
+_MEANS = (
+    *("accuracy", "neg_log_loss", "neg_brier_score"),
+    *("neg_mean_squared_error", "neg_mean_absolute_error"),
+)
+
+
+def _range(searched):
+    """Worst and best value of the scoring."""
+    if searched.scoring == "r2":
+        return -math.inf, 1.0
+    if searched.loss is None:
+        return 0.0, 1.0
+    return searched.loss.score(1.0), searched.loss.score(0.0) + 0.0  # not -0
+
 
 _LIMIT_EPSILON = 8.0
 _EX_POST = "ex-post: of this outcome, stated after it was seen"
@@ -169,10 +184,10 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         Labels of the estimator, if it has them. Public.
 
     n_features_in_ : int
-        Number of columns, where ``X`` has two dimensions. Public.
+        As of a `~skdp.pipeline.DPPipeline`. Public.
 
-    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+    feature_names_in_ : ndarray of str
+        As of a `~skdp.pipeline.DPPipeline`. Public.
 
     See Also
     --------
@@ -253,20 +268,13 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         random_state=None,
         ledger=None,
     ):
-        self.estimator = estimator
-        self.target_score = target_score
+        shared = estimator, delta, blocks, row_key, classes, y_bounds, adjacency
+        super().__init__(*shared, random_state, ledger)
         self.scoring = scoring
+        self.target_score = target_score
         self.epsilons = epsilons
-        self.delta = delta
         self.max_epsilon = max_epsilon
-        self.blocks = blocks
-        self.row_key = row_key
-        self.classes = classes
-        self.y_bounds = y_bounds
-        self.adjacency = adjacency
         self.verbose = verbose
-        self.random_state = random_state
-        self.ledger = ledger
 
     @with_callbacks
     def fit(self, X, y=None):
@@ -300,80 +308,140 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         context = begun_fit(self)
         with unchanged_on_error(self):
             self._check_parameters()
-            task = EpsilonTask.of(self, X, y)
-            charges = StageCharges(self, task.grid)
+            searched, rows, grid, frozen, resolution = self._plan(X, y)
+            charges = StageCharges(self, grid)
             warn_of_seed(self.random_state is not None, self.ledger)
             with progress_of(self, context) as progress:
-                model, stages, is_reached = self._stages(task, charges, progress)
-            n_stages, grid = len(stages), task.grid
-            self.best_estimator_, self.reached_ = model, is_reached
-            self.best_epsilon_, self.best_score_ = stages[-1].epsilon, stages[-1].score
-            self.stages_ = stages
-            spent = task.known(grid.quoted(n_stages, self._delta()))
+                found = self._stages(searched, rows, grid, charges, progress)
+            self.best_estimator_, self.stages_, self.reached_ = found
+            self.resolution_ = resolution
+            last, delta = self.stages_[-1], float(self.delta)
+            self.best_epsilon_, self.best_score_ = last.epsilon, last.score
+            spent = compose([grid.quoted(len(self.stages_), delta), *frozen])
             self.spent_ = self._stated(spent.with_caveats(_EX_POST))
-            self.guarantee_ = self._stated(task.known(grid.declared(self._delta())))
-            self.resolution_ = task.resolution
-            if not is_reached:
-                warnings.warn(
+            self.guarantee_ = self._stated(compose([grid.declared(delta), *frozen]))
+            if not self.reached_:
+                warn_user(
                     f"No stage reached target_score={shown(self.target_score)}: the model is that "
                     f"of the last one, with epsilon={self.best_epsilon_:.6g} and a score of "
-                    f"{self.best_score_:.4g}.",
-                    UserWarning,
-                    stacklevel=level_of_the_user(),
+                    f"{self.best_score_:.4g}."
                 )
         return self
 
-    def _stages(self, task, charges, progress):
+    def _plan(self, X, y):
+        """Plan a search; all that public numbers show to be out of reach is refused.
+
+        Returns
+        -------
+        searched : Searched
+
+        rows : pair of (X, y)
+            To learn from, and to score.
+
+        grid : EpsilonGrid
+
+        frozen : collection of Guarantee
+            Of steps that were fitted before.
+
+        resolution : float or None
+            Standard error of a score at the target at the last stage.
+        """
+        searched = Searched.of(self, X, y, by_rows=False)
+        worst, best = _range(searched)
+        if not worst < float(self.target_score) < best:
+            raise ValueError(
+                f"target_score must be above {worst:g} and below {best:g}, between which "
+                f"{searched.scoring!r} ranges; got {shown(self.target_score)}."
+            )
+        blocks = self._two_blocks()
+        n_fit, n_scoring = searched.sizes(blocks)
+        rows, frozen = searched.parts(blocks), {}
+
+        @cache
+        def planned(point):
+            found, before = searched.planned({}, point, n_fit)
+            if found is None:
+                raise ValueError("estimator must learn something; got one that learns nothing.")
+            searched.dry_run({}, point, found, rows[0])  # refusals come before a charge
+            frozen.update(before)
+            return found
+
+        grid = EpsilonGrid.plan(
+            self.epsilons,
+            self._target(),
+            n_scoring=n_scoring,
+            planned=planned,
+            evaluated=searched.evaluation,
+        )
+        # Rows that score are prepared as those of a fit, and would fail as they do.
+        searched.dry_run({}, grid.points[-1])
+        message, resolution = "", None
+        if n_scoring is not None and searched.scoring in _MEANS:
+            loss = (best - float(self.target_score)) / (best - worst)
+            # Losses with a given mean vary most where each is 0 or 1.
+            sampling = math.sqrt(loss * (1.0 - loss) / n_scoring)
+            noise = score_noise(grid.points[-1]) / n_scoring
+            resolution = (best - worst) * math.hypot(sampling, noise)
+            message = f"{n_scoring} rows score: steps below {resolution:.2g} cannot be told. "
+            if resolution > _TOLERANCE_COARSE * (best - worst):
+                warn_user(
+                    f"Scores of {n_scoring} rows have a standard error of {resolution:.2g} at the "
+                    "target, and cannot tell smaller steps: the search may stop too soon or go "
+                    "on for too long."
+                )
+        declared = grid.declared(float(self.delta)).epsilon
+        self._print(
+            f"{message}{len(grid)} epsilons from {grid.points[0].epsilon:.6g} to "
+            f"{grid.points[-1].epsilon:.6g}; all stages together cost {declared:.6g}."
+        )
+        return searched, rows, grid, frozen.values(), resolution
+
+    def _stages(self, searched, rows, grid, charges, progress):
         """Fit and score, each stage paid before it begins, until a score is reached."""
-        grid, target, margin = task.grid, float(self.target_score), _MARGIN[self._delta() == 0.0]
-        rows, scoring_rows = task.rows
+        target, delta = float(self.target_score), float(self.delta)
+        fitted, scored = rows
         drawn = seeds(self.random_state, 2 * len(grid))
         stages = []
         for stage, point in enumerate(grid.points):
             charges.pay(stage + 1)
-            model = with_params(task.searched.estimator, {}, point, drawn[2 * stage])
             # Of a seed was warned. That there is this stage has been released by the one before.
-            told = progress.part(f"epsilon {point.epsilon:.6g}")
-            with told, config_context(known_seeds=True), quiet():
-                model.fit(*rows)
-                noise = noise_source(drawn[2 * stage + 1])
-                (found,) = grid.scores[stage](model, *scoring_rows, noise).values.values()
-            spent = grid.quoted(stage + 1, self._delta()).epsilon
-            scored = float(found.value), float(found.standard_error)
-            stages.append(SearchStage(point.epsilon, *scored, spent))
-            self._tell(f"epsilon {point.epsilon:.6g}: {found}")
+            with progress.part(f"epsilon {point.epsilon:.6g}"):
+                model = searched.fitted({}, point, drawn[2 * stage], fitted)
+                with config_context(known_seeds=True), quiet():
+                    noise = noise_source(drawn[2 * stage + 1])
+                    found = grid.scores[stage](model, *scored, noise)
+            (found,) = found.values.values()
+            score, error = float(found.value), float(found.standard_error)
+            spent = grid.quoted(stage + 1, delta).epsilon
+            stages.append(SearchStage(point.epsilon, score, error, spent))
+            self._print(f"epsilon {point.epsilon:.6g}: {found}")
             # A score of which the noise says nothing is NaN.
-            is_reached = found.value - margin * found.standard_error >= target
+            is_reached = score - _MARGIN[delta == 0.0] * error >= target
             if is_reached:
                 break
         return model, stages, is_reached
 
-    def _delta(self):
-        return float(self.delta)
-
-    def _tell(self, text):
+    def _print(self, text):
         if self.verbose:
             print(text)
 
     def _target(self):
         """Most that an automatic grid may cost."""
-        return ApproxDP(float(self.max_epsilon), self._delta(), adjacency=self.adjacency)
+        return ApproxDP(float(self.max_epsilon), float(self.delta), adjacency=self.adjacency)
 
     def _planned_guarantee(self, n_features):
         raise ValueError("A DPEpsilonSearch must not be part of another search.")
 
     def _check_parameters(self):
         positive(max_epsilon=self.max_epsilon)
-        check_budget(self, epsilon=self.max_epsilon)
+        self._check_common(self.max_epsilon)
         finite(target_score=self.target_score)
         boolean(verbose=self.verbose)
-        self._check_blocks()
         if is_auto(self.epsilons) and self.adjacency == "add-remove":
             raise ValueError(
                 "epsilons must be given under adjacency='add-remove', where the number of rows, "
                 "by which 'auto' begins, is private; got 'auto'."
             )
-        check_estimator(self)
 
     def _planned_title(self):
         return f"Budget of one search: at most epsilon={self.max_epsilon!r}, delta={self.delta!r}"

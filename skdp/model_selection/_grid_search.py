@@ -5,42 +5,26 @@ from inspect import signature
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._defaults import search as defaults
-from skdp._progress import told
 from skdp._random._source import noise_source
+from skdp._recording import told
 from skdp._validation import boolean, is_auto, one_of, shown
 from skdp.learner import (
     CallbackSupportMixin,
     begun_fit,
     charge,
-    check_budget,
     progress_of,
     unchanged_on_error,
     with_callbacks,
 )
-from skdp.model_selection._blocks import Blocks
-from skdp.model_selection._candidates import (
-    check_estimator,
-    check_jobs,
-    check_names,
-    constant,
-    fitted_again,
-    regrets,
-    rehearse_candidate,
-    tried,
-)
-from skdp.model_selection._grid_plan import GridPlanner, check_rows, plan_of, shares_of
-from skdp.model_selection._search import BaseDPSearch, Searched
+from skdp.model_selection._candidates import regrets
+from skdp.model_selection._plans import GridPlanner, check_rows_of_grid, plan_of, shares_of
+from skdp.model_selection._search import BaseDPSearch, check_names
+from skdp.model_selection._searched import Blocks, Searched
 from skdp.pipeline._plan import seeds
-from skdp.privacy import compose
-
-__all__ = ["DPGridSearch"]
-
-_BLOCK_SEEDS = 3  # of the choice, the score and the refit
-
 
 STRATEGIES = ("blocks", "split")
-# Results as they come, of which callbacks are told; joblib before 1.3 has none.
+_BLOCK_SEEDS = 3  # of the choice, the score and the refit
+# Results as they come, for callbacks; joblib before 1.3 has none.
 _ONE_BY_ONE = {"return_as": "generator"} if "return_as" in signature(Parallel).parameters else {}
 
 
@@ -155,10 +139,10 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         Labels, of a classifier. Public.
 
     n_features_in_ : int
-        Number of columns, where ``X`` has two dimensions. Public.
+        As of a `~skdp.pipeline.DPPipeline`. Public.
 
-    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+    feature_names_in_ : ndarray of str
+        As of a `~skdp.pipeline.DPPipeline`. Public.
 
     See Also
     --------
@@ -241,22 +225,15 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         random_state=None,
         ledger=None,
     ):
-        self.estimator = estimator
+        shared = estimator, delta, blocks, row_key, classes, y_bounds, adjacency
+        super().__init__(*shared, random_state, ledger)
+        self.scoring = scoring
         self.param_grid = param_grid
         self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.blocks = blocks
         self.shares = shares
         self.refit = refit
         self.strategy = strategy
-        self.row_key = row_key
-        self.classes = classes
-        self.y_bounds = y_bounds
-        self.adjacency = adjacency
         self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
 
     @with_callbacks
     def fit(self, X, y=None):
@@ -286,50 +263,42 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
             candidates = self._check_parameters()
             searched = Searched.of(self, X, y)
             for params in candidates:  # what is wrong with them is easier to say than to plan
-                given = searched.estimator, params, self._target()
-                rehearse_candidate(*given, None, searched.X, searched.y)
+                searched.dry_run(params, self._target())
             blocks = self._blocks(len(candidates))
-            plan = self._plan(searched, candidates, blocks.sizes(searched.n_samples))
-            parts = blocks.parts(searched.X, searched.n_samples)
-            parts = [searched.rows(part) for part in parts]
-            fitted = self._rows_of_fits(parts, len(candidates))
-            _rehearse(plan, searched, candidates, fitted)
+            plan = self._plan(searched, candidates, blocks)
+            *fitted, compared = searched.parts(blocks)
+            fitted = self._rows_of_fits(fitted, len(candidates))
+            self._dry_run(plan, searched, candidates, fitted)
             charge(self, plan.guarantee)
             *own, choice, score, last = seeds(self.random_state, len(candidates) + _BLOCK_SEEDS)
             with progress_of(self, context) as progress:
-                models, losses = self._compared(plan, searched, candidates, own, fitted, parts[-1])
+                tasks = zip(candidates, plan.fits, fitted, own, strict=True)
+                found = Parallel(n_jobs=self.n_jobs, verbose=0, **_ONE_BY_ONE)(
+                    delayed(searched.tried)(*task, compared) for task in tasks
+                )
+                progressing = told(found, "candidates", len(candidates))
+                models, losses = zip(*progressing, strict=True)
                 best = plan.choice(regrets(losses), noise_source(choice))
                 model = models[best]
-                scored = constant(searched) if model is None else model
-                evaluation = plan.evaluation(scored, *parts[-1], noise_source(score))
+                scored = searched.constant() if model is None else model
+                evaluation = plan.evaluation(scored, *compared, noise_source(score))
                 if self.refit:
                     with progress.part("fit to all rows"):
-                        again = plan.refits[best], last
-                        model = fitted_again(searched, candidates[best], *again)
+                        model = searched.fitted(candidates[best], plan.refits[best], last)
             if model is None:
                 raise RuntimeError(
                     "The candidate that was chosen could not be fitted, and nothing of this "
                     "search is kept."
                 )
-            self._store(plan, candidates, best, model, evaluation)
+            self._store(plan, candidates[best], model, evaluation)
+            self.best_index_, self.candidates_ = best, candidates
         return self
-
-    def _store(self, plan, candidates, best, model, evaluation):
-        self.best_estimator_, self.best_index_ = model, best
-        self.best_params_, self.candidates_ = candidates[best], candidates
-        self.best_evaluation_ = self._told(evaluation)
-        self.best_score_ = next(iter(evaluation.values.values())).value
-        self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
-        self.division_ = plan.table
 
     def _check_parameters(self):
         """Check what does not depend on the rows; the candidates are returned."""
-        check_budget(self)
+        self._check_common()
         boolean(refit=self.refit)
         one_of(STRATEGIES, strategy=self.strategy)
-        self._check_blocks()
-        check_jobs(self.n_jobs)
-        check_estimator(self)
         try:
             candidates = list(ParameterGrid(self.param_grid))
         except (TypeError, ValueError):
@@ -343,52 +312,45 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         return candidates
 
     def _blocks(self, n_candidates):
-        n_parts = n_candidates if self.strategy == "split" else 1
-        automatic = 1 / (n_parts + 1) if self.strategy == "split" else float(defaults.HELD_OUT)
-        compared = automatic if is_auto(self.blocks) else float(self.blocks)
-        fractions = [(1.0 - compared) / n_parts] * n_parts + [compared]
+        if self.strategy == "blocks":
+            return self._two_blocks()
+        compared = 1 / (n_candidates + 1) if is_auto(self.blocks) else float(self.blocks)
+        fractions = [(1.0 - compared) / n_candidates] * n_candidates + [compared]
         return Blocks.of(fractions, row_key=self.row_key, adjacency=self.adjacency)
 
-    def _plan(self, searched, candidates, sizes):
-        disjoint, count = self.strategy == "split", len(candidates)
-        rows = [None] * count if sizes is None else self._rows_of_fits(sizes, count)
-        target = self._target()
-        shares_of(self.shares, count, refit=self.refit)  # what is wrong with them is said first
-        searched.check_sizes(sizes)
+    def _plan(self, searched, candidates, blocks):
+        disjoint, target = self.strategy == "split", self._target()
 
-        def share_of(count):
-            return shares_of(self.shares, count, refit=self.refit)["fits"]
+        def shares(count):
+            return shares_of(self.shares, count, refit=self.refit)
+
+        shares(len(candidates))  # what is wrong with them is said first
+        sizes = self._rows_of_fits(searched.sizes(blocks)[:-1], len(candidates))
 
         def planned(count):
-            shares = shares_of(self.shares, count, refit=self.refit)
-            some = candidates[:count], target, shares, rows[:count]
+            some = candidates[:count], target, shares(count), sizes[:count]
             return GridPlanner(searched, *some, disjoint=disjoint).plan(refit=self.refit)
 
-        plan = plan_of(planned, count)
-        if sizes is not None:
-            check_rows(min(rows), target, count, share_of, disjoint=disjoint)
+        plan = plan_of(planned, len(candidates))
+        if None not in sizes:
+            check_rows_of_grid(
+                min(sizes),
+                target,
+                len(candidates),
+                lambda count: shares(count)["fits"],
+                disjoint=disjoint,
+            )
         return plan
 
     def _rows_of_fits(self, parts, n_candidates):
         """Of each candidate, what it is fitted to."""
-        return list(parts[:-1]) if self.strategy == "split" else [parts[0]] * n_candidates
+        return list(parts) if self.strategy == "split" else [parts[0]] * n_candidates
 
-    def _compared(self, plan, searched, candidates, seeds, fitted, compared):
-        """Fit candidates, and tell what the rows that compare lose with each."""
-        tasks = zip(candidates, plan.fits, fitted, seeds, strict=True)
-        found = Parallel(n_jobs=self.n_jobs, verbose=0, **_ONE_BY_ONE)(
-            delayed(tried)(searched.estimator, *task, searched.loss, compared) for task in tasks
-        )
-        return tuple(zip(*told(found, "candidates", len(candidates)), strict=True))
-
-
-def _rehearse(plan, searched, candidates, fitted):
-    """Check that no fit would cost more than was planned, nor fail at once."""
-    count, whole = len(candidates), (searched.X, searched.y)
-    if searched.public_count is None:
-        fitted = [whole] * count  # how many rows a block has is nobody's to know
-    for i, params in enumerate(candidates):
-        args = searched.estimator, params
-        rehearse_candidate(*args, plan.fits[i], plan.planned[i], *fitted[i])
-        if plan.refits:
-            rehearse_candidate(*args, plan.refits[i], plan.planned[count + i], *whole)
+    def _dry_run(self, plan, searched, candidates, fitted):
+        """Check that no fit would cost more than was planned, nor fail at once."""
+        if searched.public_count is None:
+            fitted = [None] * len(candidates)  # how many rows a block has is nobody's to know
+        for args in zip(candidates, plan.fits, plan.planned_fits, fitted, strict=True):
+            searched.dry_run(*args)
+        for again in zip(candidates, plan.refits, plan.planned_refits, strict=False):
+            searched.dry_run(*again)

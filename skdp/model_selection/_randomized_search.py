@@ -9,37 +9,22 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._defaults import search as defaults
-from skdp._facts import without_facts
 from skdp._random._source import noise_source
-from skdp._recording import one_of_runs
+from skdp._recording import one_of_runs, without_facts
 from skdp._validation import boolean, finite, is_auto, shown
-from skdp.learner import charge, check_budget, unchanged_on_error
+from skdp.learner import charge, unchanged_on_error
 from skdp.mechanisms import n_random_runs
-from skdp.model_selection._blocks import Blocks
-from skdp.model_selection._candidates import (
-    REFUSED,
-    check_estimator,
-    check_jobs,
-    check_names,
-    fit_candidate,
-    fitted_again,
-    rehearse_candidate,
-    with_params,
-)
-from skdp.model_selection._random_plan import (
+from skdp.model_selection._candidates import REFUSED
+from skdp.model_selection._plans import (
     RandomPlanner,
-    check_rows,
+    check_rows_of_runs,
     drawn_params,
     refit_share,
 )
-from skdp.model_selection._search import BaseDPSearch, Searched
-from skdp.pipeline._plan import seeds
-from skdp.pipeline._rehearsal import charge_of
-from skdp.pipeline._told import quiet
-from skdp.privacy import compose, parallel, random_runs_gamma
-from skdp.privacy._budget import covers
-
-__all__ = ["DPRandomizedSearch"]
+from skdp.model_selection._search import BaseDPSearch, check_names, value_of
+from skdp.model_selection._searched import Searched
+from skdp.pipeline._plan import quiet, seeds
+from skdp.privacy import parallel, random_runs_gamma
 
 _BLOCK_SEEDS = 3  # of the number, the runs and the refit; and of a run
 
@@ -150,10 +135,10 @@ class DPRandomizedSearch(BaseDPSearch):
         Labels, of a classifier. Public.
 
     n_features_in_ : int
-        Number of columns, where ``X`` has two dimensions. Public.
+        As of a `~skdp.pipeline.DPPipeline`. Public.
 
-    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+    feature_names_in_ : ndarray of str
+        As of a `~skdp.pipeline.DPPipeline`. Public.
 
     See Also
     --------
@@ -206,7 +191,7 @@ class DPRandomizedSearch(BaseDPSearch):
     ... )
     >>> with config_context(known_seeds=True):
     ...     search = search.fit(X[:8000], y[:8000])
-    >>> bool(search.score(X[8000:], y[8000:]) > 0.8)  # made-up rows are public
+    >>> bool(search.score(X[8000:], y[8000:]) > 0.8)  # synthetic data is public
     True
     >>> print(search.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by the best of 10 ...
@@ -233,23 +218,16 @@ class DPRandomizedSearch(BaseDPSearch):
         random_state=None,
         ledger=None,
     ):
-        self.estimator = estimator
+        shared = estimator, delta, blocks, row_key, classes, y_bounds, adjacency
+        super().__init__(*shared, random_state, ledger)
+        self.scoring = scoring
         self.param_distributions = param_distributions
         self.epsilon = epsilon
-        self.delta = delta
         self.n_iter_mean = n_iter_mean
         self.eta = eta
-        self.scoring = scoring
-        self.blocks = blocks
         self.shares = shares
         self.refit = refit
-        self.row_key = row_key
-        self.classes = classes
-        self.y_bounds = y_bounds
-        self.adjacency = adjacency
         self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
 
     def fit(self, X, y=None):
         """Search within ``(epsilon, delta)``, and fit what was best.
@@ -277,50 +255,41 @@ class DPRandomizedSearch(BaseDPSearch):
         with unchanged_on_error(self):
             self._check_parameters()
             searched = Searched.of(self, X, y, by_rows=False)
-            part = float(defaults.HELD_OUT) if is_auto(self.blocks) else float(self.blocks)
-            blocks = Blocks.of((1 - part, part), row_key=self.row_key, adjacency=self.adjacency)
-            planner, plan = self._plan(searched, blocks.sizes(searched.n_samples))
-            rows = [searched.rows(one) for one in blocks.parts(searched.X, searched.n_samples)]
-            _rehearse(planner, plan, searched, rows[0])
+            blocks = self._two_blocks()
+            plan = self._plan(searched, searched.sizes(blocks)[0])
+            rows = searched.parts(blocks)
+            _dry_run(plan, rows[0])
             charge(self, plan.guarantee)
             number, runs, last = seeds(self.random_state, _BLOCK_SEEDS)
-            best = self._best_of(plan, searched, rows, number, runs)
-            params, model, evaluation = best
+            params, model, evaluation = self._best_of(plan, rows, number, runs)
             if model is None:
                 raise RuntimeError(
                     "No run of this search could be fitted, and nothing of it is kept."
                 )
             if self.refit:
-                model = fitted_again(searched, params, plan.last, last)
-                if not _is_planned(model, plan.lasts, plan.frozen):
+                model = searched.fitted(params, plan.last, last)
+                if not plan.covers(model, plan.lasts):
                     raise RuntimeError(
                         "The last fit spent more than was planned for it, and nothing of this "
                         "search is kept."
                     )
-            self.best_estimator_, self.best_params_ = model, params
-            self.best_evaluation_, self.best_score_ = self._told(evaluation), _value(evaluation)
-            self.guarantee_ = self._stated(compose([*plan.frozen, plan.guarantee]))
-            self.division_ = plan.table
+            self._store(plan, params, model, evaluation)
         return self
 
     def _check_parameters(self):
-        check_budget(self)
+        self._check_common()
         boolean(refit=self.refit)
         finite(n_iter_mean=self.n_iter_mean)
         try:
             random_runs_gamma(float(self.n_iter_mean), self._eta())
         except ValueError as error:
             raise ValueError(str(error).replace("n_runs_mean", "n_iter_mean")) from None
-        self._check_blocks()
-        check_jobs(self.n_jobs)
-        check_estimator(self)
         given = self.param_distributions
         try:
             ParameterSampler(given, 1)
             parts = [given] if isinstance(given, Mapping) else list(given)
             for part in parts:
-                lists = {name: one for name, one in part.items() if not hasattr(one, "rvs")}
-                ParameterGrid(lists)
+                ParameterGrid({name: one for name, one in part.items() if not hasattr(one, "rvs")})
             names = {name for part in parts for name in part}
         except (TypeError, ValueError, AttributeError):
             names = set()
@@ -338,50 +307,40 @@ class DPRandomizedSearch(BaseDPSearch):
         finite(eta=self.eta)
         return float(self.eta)
 
-    def _plan(self, searched, sizes):
-        searched.check_sizes(sizes)
-        planner = RandomPlanner(
-            searched,
-            self.param_distributions,
-            self._target(),
-            refit_share(self.shares, refit=self.refit),
-            float(self.n_iter_mean),
-            self._eta(),
-            None if sizes is None else sizes[0],
-        )
-        plan = planner.plan()
-        if sizes is not None:
-            check_rows(sizes[0], plan.fit)
-        return planner, plan
+    def _plan(self, searched, size):
+        share = refit_share(self.shares, refit=self.refit)
+        law = float(self.n_iter_mean), self._eta()
+        distributions = self.param_distributions
+        plan = RandomPlanner(searched, distributions, self._target(), share, *law, size).plan()
+        if size is not None:
+            check_rows_of_runs(size, plan.fit)
+        return plan
 
-    def _best_of(self, plan, searched, rows, number, runs):
+    def _best_of(self, plan, rows, number, runs):
         """Parameters, model and evaluation of the best run."""
         source = noise_source(number)
         count = n_random_runs(eta=plan.eta, gamma=plan.gamma, random_state=source)  # never cut
         own = seeds(runs, _BLOCK_SEEDS * count)
         found = Parallel(n_jobs=self.n_jobs, verbose=0)(
-            delayed(_run)(
-                plan, searched, self.param_distributions, rows, *own[i : i + _BLOCK_SEEDS]
-            )
+            delayed(_run)(plan, self.param_distributions, rows, *own[i : i + _BLOCK_SEEDS])
             for i in range(0, _BLOCK_SEEDS * count, _BLOCK_SEEDS)
         )
         # Of equal runs the first: they are alike, whichever is taken.
         return max(found, key=lambda run: (run[1] is not None, _ranked(run[2])))
 
 
-def _run(plan, searched, distributions, rows, drawn, fitted, scored):
+def _run(plan, distributions, rows, drawn, fitted, scored):
     """Draw parameters, fit with them to one block and score on the other; None where it fails."""
     params = drawn_params(distributions, drawn)
-    X, y = rows[0]
     claim = parallel([*plan.fits, plan.evaluation.guarantee])
     # How many runs there are is private: their releases are in no account but their models' own.
     with without_facts(), one_of_runs(claim, eta=plan.eta, gamma=plan.gamma):
         try:
-            with_params(searched.estimator, params, plan.fit)
+            plan.searched.with_params(params, plan.fit)
         except ValueError:  # parameters that are none
             return None, None, None
-        model = fit_candidate(searched.estimator, params, plan.fit, X, y, fitted)
-        if model is None or not _is_planned(model, plan.fits, plan.frozen):
+        model = plan.searched.fitted_or_none(params, plan.fit, fitted, rows[0])
+        if model is None or not plan.covers(model, plan.fits):
             return None, None, None
         with warnings.catch_warnings(), suppress(Exception), quiet():
             warnings.simplefilter("ignore")  # which run would warn may depend on the rows
@@ -389,29 +348,16 @@ def _run(plan, searched, distributions, rows, drawn, fitted, scored):
         raise ValueError(REFUSED)
 
 
-def _is_planned(model, planned, frozen):
-    """Whether a fit cost what was planned, which follows from public numbers alone."""
-    spent = model.guarantee_
-    known = [compose([one, *frozen]) for one in planned]
-    return any(one._plain() == spent._plain() or covers(one, spent) for one in known)
-
-
-def _value(evaluation):
-    (score,) = evaluation.values.values()
-    return float(score.value)
-
-
 def _ranked(evaluation):
     """Score, the least where the noise says nothing or there is none."""
-    value = math.nan if evaluation is None else _value(evaluation)
+    value = math.nan if evaluation is None else value_of(evaluation)
     return -math.inf if math.isnan(value) else value
 
 
-def _rehearse(planner, plan, searched, fitted):
+def _dry_run(plan, fitted):
     """Find before the charge what is wrong with parameters or rows."""
-    estimator, whole = searched.estimator, (searched.X, searched.y)
-    for params in planner.params:
-        charged = planner.charged(params, plan.fit, planner.size)
-        rehearse_candidate(estimator, params, plan.fit, charged, *fitted)
+    for params in plan.params:
+        planned = plan.planned(params, plan.fit, plan.size)
+        plan.searched.dry_run(params, plan.fit, planned, fitted)
         # Rows that score are among all rows, and would fail as they do; they are too few to fit.
-        charge_of(with_params(estimator, params, plan.last or plan.fit), *whole)
+        plan.searched.dry_run(params, plan.last or plan.fit)

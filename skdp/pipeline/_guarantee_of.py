@@ -3,48 +3,28 @@
 from collections import Counter
 from dataclasses import replace
 
+from sklearn import model_selection
 from sklearn.base import clone, is_classifier
-from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import (
-    GridSearchCV,
-    KFold,
-    LeaveOneOut,
-    LeavePOut,
-    PredefinedSplit,
-    RandomizedSearchCV,
-    RepeatedKFold,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
-from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import is_whole, shown
 from skdp.learner import StatedGuarantee
-from skdp.pipeline._division import with_frozen
-from skdp.pipeline._order import Sequence, composed, leaves_of
-from skdp.pipeline._owners import check_one_unit
-from skdp.pipeline._plan import Plan, Walked, frozen_guarantee
-from skdp.pipeline._refusals import instead_of
-from skdp.pipeline._schema import Schema
-from skdp.pipeline._stateless import is_stateless
-from skdp.pipeline._walk import Walk, declared, is_private
-from skdp.pipeline._wrappers import is_wrapper
-from skdp.preprocessing._public import SparseColumns
+from skdp.pipeline._division import Sequence, check_one_unit
+from skdp.pipeline._walk import CONTAINERS, UNKNOWN, Walk, declared, is_private
+from skdp.pipeline._wrappers import Schema, instead_of, is_stateless, is_wrapper
 from skdp.privacy import ApproxDP, compose
 from skdp.privacy._budget import covers
 
-__all__ = ["frozen_of", "guarantee_of", "guarantee_or_none"]
-
-CONTAINERS = (Pipeline, ColumnTransformer, SparseColumns, FeatureUnion)
 # Halving searches are compared by name: to import them is an experiment that must be enabled.
-_HALVING = ("HalvingGridSearchCV", "HalvingRandomSearchCV")
+_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 # Which rows go where depends neither on labels nor on groups, but on how many rows there are.
 _SPLITS = (
-    *(KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, LeaveOneOut, LeavePOut),
-    PredefinedSplit,
+    *(model_selection.KFold, model_selection.RepeatedKFold, model_selection.ShuffleSplit),
+    *(model_selection.TimeSeriesSplit, model_selection.LeaveOneOut, model_selection.LeavePOut),
+    model_selection.PredefinedSplit,
 )
 
 
@@ -126,10 +106,16 @@ def guarantee_or_none(fitted, *, public=(), path=""):
         return None
     name = type(fitted).__name__
     what = f"Step {path!r}, a {name}," if path else name
-    raise ValueError(
-        f"{what} is not known to have a guarantee, nor to learn nothing "
-        f"from the rows.{instead_of(fitted)}"
-    )
+    raise ValueError(f"{what} {UNKNOWN}{instead_of(fitted)}")
+
+
+def frozen_guarantee(estimator, path):
+    """Guarantee of an estimator that was fitted before; None if it learned nothing."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise ValueError(f"Step {path!r} is frozen, and must be fitted before.") from None
+    return guarantee_or_none(estimator, path=path)
 
 
 def _of_steps(container, public, guarantee_of_leaf):
@@ -138,39 +124,28 @@ def _of_steps(container, public, guarantee_of_leaf):
     def of(leaf):
         return None if leaf.guarantee is not None else guarantee_of_leaf(leaf)
 
-    told = [(leaf.path, leaf.guarantee or of(leaf)) for leaf in leaves_of(node)]
-    check_one_unit(told)
+    check_one_unit([(leaf.path, leaf.guarantee or of(leaf)) for leaf in node.leaves])
     # What is frozen was released before, wherever it stands: others may have been chosen by it.
-    total = with_frozen(node, composed(node, of))
+    total = node.with_frozen(node.composed(of))
     return total if total is None else total.with_caveats(*caveats)
 
 
 def _walked(container, public):
     """Node of the steps of a container, and caveats."""
     walk = Walk(public, frozen_guarantee)
-    columns = Schema(getattr(container, "n_features_in_", None), _names(container))
-    if type(container) is Pipeline:
-        node, _ = walk.pipeline(container, columns, "")
-    elif is_wrapper(container):
-        found, _ = walk.wrapper(container, columns)
-        node = found or Sequence()
-    else:
-        # As the steps of a pipeline, so that parts are named as they are.
-        node = walk.unnamed(container, columns)
+    names = getattr(container, "feature_names_in_", None)
+    names = None if names is None else tuple(names)
+    columns = Schema(getattr(container, "n_features_in_", None), names)
+    # Parts are named without what stands alone, as the steps of a pipeline are.
+    node, _ = (walk.wrapper if is_wrapper(container) else walk.container)(container, columns)
     walk.finish()
-    return node, walk.caveats
-
-
-def _names(fitted):
-    names = getattr(fitted, "feature_names_in_", None)
-    return None if names is None else tuple(names)
+    return node or Sequence(), walk.caveats
 
 
 def _is_search(fitted):
     """Whether this is a search of scikit-learn's own; what a subclass of one does is unknown."""
     kind = type(fitted)
-    is_halving = kind.__name__ in _HALVING and kind.__module__.startswith("sklearn.")
-    return kind in (GridSearchCV, RandomizedSearchCV) or is_halving
+    return kind.__name__ in _SEARCHES and kind.__module__.startswith("sklearn.")
 
 
 def _of_search(search, public):
@@ -187,14 +162,16 @@ def _of_search(search, public):
     fits = [(params, search.n_splits_) for params in search.cv_results_["params"]]
     if best is not None:
         fits.append((search.best_params_, 1))
-    schema = _schema_of(search)
+    schema = getattr(best, "_schema", None)
+    if schema is None:
+        schema = Schema(getattr(search, "n_features_in_", None))
     counts: Counter = Counter()
     frozen: dict = {}
     caveats = [declared("scores")]
     for params, count in fits:
         candidate = clone(search.estimator).set_params(**clone(params, safe=False))
-        planned, before, told = _planned(candidate, schema, public)
-        caveats += told
+        planned, before, of_steps = _planned(candidate, schema, public)
+        caveats += of_steps
         frozen |= before
         if planned is not None:
             counts[planned] += count
@@ -203,7 +180,12 @@ def _of_search(search, public):
         return None
     if best is not None:
         last = [*([] if planned is None else [planned]), *before.values()]
-        _check_unchanged(compose(last), guarantee_or_none(best, public=public))
+        total, spent = compose(last), guarantee_or_none(best, public=public)
+        if spent is not None and not covers(total, spent):
+            raise ValueError(
+                "The parameters of the search are not those with which it was fitted: by them its "
+                f"best estimator has less than it has spent. Planned: {total} Spent: {spent}"
+            )
     if not _splits_are_public(search, next(iter(counts)).adjacency):
         if "splits" not in own:
             raise ValueError(
@@ -220,7 +202,13 @@ def _of_search(search, public):
 def _check_for_records(estimator, best, public):
     """Refuse a search whose fits had groups, or may have had: they ask for them as metadata."""
     parts = [estimator, *estimator.get_params(deep=True).values()]
-    asks = any(_asks_for_groups(part) for part in parts if isinstance(part, StatedGuarantee))
+    routed = [
+        get_routing_for_object(part).fit.requests.get("groups")
+        for part in parts
+        if isinstance(part, StatedGuarantee)
+    ]
+    # Metadata of another name may take its place.
+    asks = any(asked is True or isinstance(asked, str) for asked in routed)
     last = None if best is None else guarantee_or_none(best, public=public)
     if asks or (last is not None and last.unit != "record"):
         raise ValueError(
@@ -231,60 +219,29 @@ def _check_for_records(estimator, best, public):
         )
 
 
-def _asks_for_groups(estimator):
-    """Whether metadata named ``groups``, or something else in its place, is routed to its fit."""
-    asked = get_routing_for_object(estimator).fit.requests.get("groups")
-    return asked is True or isinstance(asked, str)
-
-
-def _check_unchanged(planned, spent):
-    """Compare the last fit of a search with what its parameters say."""
-    if spent is not None and not covers(planned, spent):
-        raise ValueError(
-            "The parameters of the search are not those with which it was fitted: by them its "
-            f"best estimator has less than it has spent. Planned: {planned} Spent: {spent}"
-        )
-
-
 def _planned(estimator, schema, public):
     """Guarantee that a fit with the parameters of an estimator is charged.
 
     Also those of frozen estimators within, which were fitted once, and caveats.
     """
-    from skdp.pipeline._pipeline import DPPipeline  # which uses this for its frozen steps
-
-    if isinstance(estimator, DPPipeline):
-        estimator._check_parameters()
-        walked = Walked.of(estimator, schema)
-        total = Plan.from_walk(estimator, walked).division.total
+    if hasattr(estimator, "_planned_fit"):  # a DPPipeline
+        plan = estimator._planned_fit(schema)
+        total = plan.division.total
         if total is not None and schema.n_columns is None:
             # How it is divided may depend on the columns, and so does what is behind the point.
             total = replace(total, refined=None)
-        return total, frozen_of(walked.node), walked.caveats
+        return total, plan.node.frozen_guarantees(), plan.caveats
     if is_private(estimator):
         return estimator._planned_guarantee(schema.n_columns), {}, []
     if type(estimator) in CONTAINERS or is_wrapper(estimator):
 
         def of(leaf):
-            if leaf.guarantee is not None:
-                return None
-            return leaf.estimator._planned_guarantee(leaf.n_features)
+            learns = leaf.guarantee is None
+            return leaf.estimator._planned_guarantee(leaf.n_features) if learns else None
 
         node, caveats = _walked(estimator, public)
-        return (composed(node, of), frozen_of(node), caveats) if node else (None, {}, caveats)
+        return node.composed(of), node.frozen_guarantees(), caveats
     return guarantee_or_none(estimator, public=public), {}, []
-
-
-def frozen_of(node):
-    """Guarantees of estimators that are frozen, each once: clones of a search share them."""
-    leaves = [leaf for leaf in leaves_of(node) if leaf.guarantee is not None]
-    return {id(leaf.estimator): leaf.guarantee for leaf in leaves}
-
-
-def _schema_of(search):
-    best = getattr(search, "best_estimator_", None)
-    schema = getattr(best, "_schema", None)
-    return schema if schema is not None else Schema(getattr(search, "n_features_in_", None))
 
 
 def _splits_are_public(search, adjacency):
@@ -292,9 +249,8 @@ def _splits_are_public(search, adjacency):
     if not is_whole(getattr(search, "min_resources", 0)):
         return False
     if adjacency == "add-remove":
-        return type(search.cv) is PredefinedSplit
+        return type(search.cv) is model_selection.PredefinedSplit
     if type(search.cv) in _SPLITS:
         return True
-    return (search.cv is None or isinstance(search.cv, int)) and not is_classifier(
-        search.estimator
-    )
+    is_count = search.cv is None or isinstance(search.cv, int)
+    return is_count and not is_classifier(search.estimator)

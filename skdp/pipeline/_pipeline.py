@@ -1,13 +1,18 @@
 """One budget for all steps of a pipeline."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._config import config_context
-from skdp._tables import count_of_rows, framed
 from skdp._validation import shown
+from skdp._views import table
 from skdp.learner import (
     CallbackSupportMixin,
     LinkedDocumentation,
@@ -21,24 +26,138 @@ from skdp.learner import (
     unchanged_on_error,
     with_callbacks,
 )
-from skdp.pipeline._checks import check_steps
-from skdp.pipeline._input import check_input
-from skdp.pipeline._plan import FITTED, Plan
-from skdp.pipeline._schema import DTYPES, Schema
-from skdp.pipeline._surface import PipelineSurface, last_has
-from skdp.pipeline._told import quiet
-from skdp.pipeline._walk import passes
+from skdp.pipeline._plan import Plan, quiet
+from skdp.pipeline._walk import check_input, check_steps, passes
+from skdp.pipeline._wrappers import DTYPES, Schema
 from skdp.privacy import compose
-from skdp.rows._inputs import check_unmasked
-
-__all__ = ["DPPipeline"]
+from skdp.rows._inputs import check_unmasked, count_of_rows, framed
 
 
+def inner_has(name):
+    """Check that what is within has a method, for `available_if`."""
+    return lambda model: model._check_has(name)
+
+
+class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
+    """Base of estimators that divide one budget, and predict by what they fitted.
+
+    Answers cost no privacy, as no private row is read. A subclass says by ``_inner`` what it
+    fitted, by ``_check_has`` whether that has a method, and by ``_inner_tags`` its tags.
+    """
+
+    _divides_budget = True
+
+    def _ask(self, name, X, *args, **options):
+        return getattr(self._inner, name)(X, *args, **options)
+
+    @available_if(inner_has("predict"))
+    def predict(self, X):
+        """Predict by what was fitted; costs no privacy.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._ask("predict", X)
+
+    @available_if(inner_has("predict_proba"))
+    def predict_proba(self, X):
+        """Predict probabilities, of shape (n_samples, n_classes), of rows as for `predict`."""
+        return self._ask("predict_proba", X)
+
+    @available_if(inner_has("predict_log_proba"))
+    def predict_log_proba(self, X):
+        """Predict logarithms of probabilities, as `predict_proba` does probabilities."""
+        return self._ask("predict_log_proba", X)
+
+    @available_if(inner_has("decision_function"))
+    def decision_function(self, X):
+        """Score rows as for `predict`: of shape (n_samples,) or (n_samples, n_classes)."""
+        return self._ask("decision_function", X)
+
+    @available_if(inner_has("transform"))
+    def transform(self, X):
+        """Transform the rows; costs no privacy.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        {ndarray, sparse matrix, frame} of shape (n_samples, n_features_out)
+        """
+        return self._ask("transform", X)
+
+    @available_if(inner_has("score"))
+    def score(self, X, y=None, sample_weight=None):
+        """Compare predictions with ``y``, which must be public.
+
+        A score on private rows is an exact function of them, which no guarantee covers:
+        `~skdp.metrics.dp_evaluate` releases one within a budget.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,), default=None
+
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self._ask("score", X, y, **weights)
+
+    @property
+    def classes_(self):
+        """Labels of what was fitted."""
+        return self._inner.classes_
+
+    def __sklearn_tags__(self):
+        tags, inner = super().__sklearn_tags__(), self._inner_tags()
+        for name in ("estimator_type", "target_tags", "classifier_tags", "regressor_tags"):
+            setattr(tags, name, getattr(inner, name))
+        tags.transformer_tags, tags.input_tags = inner.transformer_tags, inner.input_tags
+        return tags
+
+    def _store_columns(self, schema):
+        """Set the number and the names of the columns, where there are any."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        if schema.n_columns is not None:
+            self.n_features_in_ = schema.n_columns
+        if schema.names and all(isinstance(name, str) for name in schema.names):
+            self.feature_names_in_ = np.asarray(schema.names, dtype=object)
+
+    def _planned_title(self):
+        return (
+            f"Budget of one fit: epsilon={self.epsilon!r}, delta={self.delta!r}, {self.adjacency}"
+        )
+
+    def _view_parts(self):
+        """Show how the budget is divided: shares and guarantees of what learns."""
+        rows = [(name, f"{share:.3g}", text) for name, share, text in self.division_]
+        head = ("step", "share", "guarantee")
+        return (table(head, rows, caption="How the budget is divided", numbers=(1,)),)
+
+
+# What a fit stores; a new one replaces all of it.
+FITTED = (
+    *("steps_", "guarantee_", "division_", "_before", "_began", "_schema"),
+    *("n_features_in_", "feature_names_in_"),
+)
 # What must not change while a stream goes on.
 BUDGET = ("epsilon", "delta", "adjacency", "public", "ledger")
 
 
-class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, PipelineSurface):
+class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
     """Steps that prepare and learn, under one guarantee.
 
     Like `~sklearn.pipeline.Pipeline`, for private rows: you state one ``(epsilon, delta)``, and
@@ -114,7 +233,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
     See Also
     --------
     guarantee_of : The guarantee of a pipeline or search of scikit-learn's own.
-    skdp.preprocessing.make_private_preprocessor : Prepares a frame that nobody has described.
+    skdp.preprocessing.make_private_preprocessor : For a frame without documented bounds.
 
     Notes
     -----
@@ -178,15 +297,13 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
     ...     delta=1e-6,
     ... )
     >>> pipeline = pipeline.fit(people[:6000], owns[:6000])
-    >>> bool(pipeline.score(people[6000:], owns[6000:]) > 0.8)  # made-up rows are public
+    >>> bool(pipeline.score(people[6000:], owns[6000:]) > 0.8)  # synthetic data is public
     True
     >>> print(pipeline.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by a pipeline of 2 ...
     >>> [(step, share) for step, share, _ in pipeline.division_]
     [('bounds', 0.1), ('model', 0.9)]
     """
-
-    _divides_budget = True
 
     def __init__(
         self,
@@ -244,7 +361,9 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
         with unchanged_on_error(self):
             self._check_parameters()
             X = framed(X)
-            _check_lengths(X, y)
+            check_unmasked(y, "y")
+            if hasattr(y, "__len__") and count_of_rows(X) not in (None, count_of_rows(y)):
+                raise ValueError("X and y must have as many rows.")
             plan = Plan.of(self, X, y, groups)
             if plan.division.total is not None:
                 charge(self, plan.division.total)
@@ -258,7 +377,7 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
             self._store(plan)
         return self
 
-    @available_if(last_has("partial_fit"))
+    @available_if(inner_has("partial_fit"))
     @with_callbacks
     def partial_fit(self, X, y=None, groups=None, **params):
         """Go on with a stream, of which only the last step learns.
@@ -333,33 +452,192 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
                 self.guarantee_ = self._stated(whole)
         return self
 
+    @property
+    def _steps(self):
+        """Steps that are fitted, if they are."""
+        return getattr(self, "steps_", self.steps)
+
+    @property
+    def _inner(self):
+        """Pipeline of scikit-learn of the fitted steps."""
+        check_is_fitted(self)
+        return Pipeline(list(self.steps_))
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "steps_")
+
+    def _check_has(self, name):
+        """Check that the steps have a method; their own AttributeError says what is missing."""
+        steps = [step for _, step in self._steps]
+        if name == "partial_fit" and not isinstance(steps[-1], StatedGuarantee):
+            # Others that have it may let what stands within them learn, without an account.
+            kind = type(steps[-1]).__name__
+            raise AttributeError(f"A {kind} learns no stream under a guarantee.")
+        all_transform = [step for step in steps if not passes(step)]
+        for step in all_transform if name == "transform" else steps[-1:]:
+            getattr(step, name)
+        return True
+
+    def _ask(self, name, X, *args, **options):
+        inner = self._inner
+        with quiet():
+            return getattr(inner, name)(framed(X), *args, **options)
+
+    @available_if(inner_has("transform"))
+    def fit_transform(self, X, y=None):
+        """Fit all steps as `fit` does, and `transform` the rows by them."""
+        return self.fit(X, y).transform(X)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that `transform` makes.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns of the input; None takes those of `fit`.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        return self._inner.get_feature_names_out(input_features)
+
+    @property
+    def named_steps(self):
+        """Steps by their names; the fitted ones after `fit`."""
+        return Pipeline(list(self._steps)).named_steps
+
+    def __len__(self):
+        return len(self.steps)
+
+    def __getitem__(self, key):
+        """Return a step by its name or position, or a pipeline of a slice of them.
+
+        Steps are the fitted ones after `fit`; then a slice is fitted as well, and its
+        ``guarantee_`` is that of the whole.
+        """
+        if not isinstance(key, slice):
+            return Pipeline(list(self._steps))[key]
+        if key.step not in (1, None):
+            raise ValueError("Pipeline slicing only supports a step of 1")
+        part = type(self)(**{**self.get_params(deep=False), "steps": self.steps[key]})
+        if hasattr(self, "steps_"):
+            fitted = {name: value for name, value in vars(self).items() if name in FITTED}
+            part.__dict__.update(fitted, steps_=self.steps_[key])
+        return part
+
+    def get_params(self, deep=True):
+        """Get parameters of the pipeline, and of its steps as ``step__parameter``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list those of the steps as well.
+
+        Returns
+        -------
+        dict
+        """
+        own, steps = super().get_params(deep=False), {}
+        if deep:
+            inner = Pipeline(self.steps)
+            with suppress(TypeError, ValueError, AttributeError):  # no pairs: fit says so
+                steps = inner.get_params(deep=True)
+            for name in inner.get_params(deep=False):
+                steps.pop(name, None)
+        return {**steps, **own}
+
+    def set_params(self, **params):
+        """Set parameters of the pipeline, its steps, and theirs as ``step__parameter``.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self : object
+        """
+        for name in self._get_param_names():
+            if name in params:
+                setattr(self, name, params.pop(name))
+        known = dict(self.steps) if params else {}
+        for name in params:
+            if name.partition("__")[0] not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator DPPipeline. Valid parameters are: "
+                    f"{sorted(self.get_params())}."
+                )
+        if params:
+            self.steps = Pipeline(self.steps).set_params(**params).steps
+        return self
+
+    def set_output(self, *, transform=None):
+        """Set the container that steps make, as in `~sklearn.pipeline.Pipeline.set_output`.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            None leaves it as it is.
+
+        Returns
+        -------
+        self : object
+        """
+        for steps in {id(steps): steps for steps in (self.steps, self._steps)}.values():
+            Pipeline(list(steps)).set_output(transform=transform)
+        return self
+
+    def _inner_tags(self):
+        try:
+            inner = get_tags(Pipeline(list(self.steps)))
+        except (TypeError, ValueError, AttributeError):  # no steps: fit says so
+            return BaseEstimator.__sklearn_tags__(self)
+        sparse = inner.input_tags.sparse
+        for step in [step for _, step in self.steps if not passes(step)][:1]:
+            inner.input_tags = get_tags(step).input_tags
+        inner.input_tags.sparse = sparse
+        return inner
+
+    def _view_children(self):
+        """Show the steps, as a pipeline of scikit-learn does."""
+        try:
+            return "serial", [(str(name), step) for name, step in self._steps]
+        except (TypeError, ValueError):  # no pairs: fit says so
+            return "single", ()
+
     def _store(self, plan):
         for name in [name for name in FITTED if name in vars(self)]:
             delattr(self, name)
         self.steps_ = plan.steps
         if plan.guarantee is not None:
             self.guarantee_ = self._stated(plan.guarantee)
-        self.division_ = plan.division.table()
+        shares, planned = plan.division.shares, plan.division.planned
+        self.division_ = [(path, shares[path], str(one)) for path, one in planned.items()]
         # One missing value makes floats of integers: unless dtypes decided, none is kept.
         decided = plan.guarantee is not None and DTYPES in plan.guarantee.caveats
         self._schema = plan.schema if decided else replace(plan.schema, dtypes=None)
         self._before = plan.before
         self._began = {name: getattr(self, name) for name in BUDGET}
-        if plan.schema.n_columns is not None:
-            self.n_features_in_ = plan.schema.n_columns
-        names = plan.schema.names
-        if names and all(isinstance(name, str) for name in names):
-            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._store_columns(plan.schema)
 
     def _check_rows(self, X):
         """Refuse rows that a fitted step cannot take as they came; `dp_evaluate` asks that."""
-        schema = Schema.of(X)
-        lacking = [
-            n for n in getattr(self, "feature_names_in_", ()) if n not in (schema.names or ())
-        ]
+        schema, names = Schema.of(X), getattr(self, "feature_names_in_", ())
+        lacking = [name for name in names if name not in (schema.names or ())]
         if schema.names and lacking:
             raise ValueError(f"X must have the columns of the fit; it lacks {shown(lacking)}.")
         check_input(self.steps_, X, schema, self.public)
+
+    def _planned_fit(self, schema, n_samples=None):
+        """`Plan` of a fit to rows with columns that are known, maybe to so many."""
+        self._check_parameters()
+        return Plan.from_schema(self, schema, n_samples)
+
+    def _cost_of_steps(self, schema, n_samples=None):
+        """What decides on the cost of a fit: `Plan.costs`, before the budget is divided."""
+        self._check_parameters()
+        return Plan.undivided(self, schema, n_samples=n_samples).costs(self)
 
     def _check_parameters(self):
         check_budget(self)
@@ -369,20 +647,10 @@ class DPPipeline(CallbackSupportMixin, StatedGuarantee, LinkedDocumentation, Pip
             raise ValueError(f"public must be a tuple of steps; got {shown(self.public)}.")
 
 
-def _check_lengths(X, y):
-    """Before anything is charged; how many there are is said by neither."""
-    check_unmasked(y, "y")
-    if hasattr(y, "__len__") and count_of_rows(X) not in (None, count_of_rows(y)):
-        raise ValueError("X and y must have as many rows.")
-
-
 def _fit(step, X, y, groups=None):
-    if passes(step):
-        return
-    owned = {}
-    if groups is not None and isinstance(step, StatedGuarantee):
-        owned = {"groups": groups}
-    step.fit(X, y, **owned)
+    takes_groups = groups is not None and isinstance(step, StatedGuarantee)
+    if not passes(step):
+        step.fit(X, y, **({"groups": groups} if takes_groups else {}))
 
 
 def _prepared(steps, X, y, progress, *, fresh=True):

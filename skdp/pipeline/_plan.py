@@ -1,43 +1,189 @@
 """What a fit of a pipeline will do and cost, from parameters and columns alone."""
 
+import math
+import re
+import sys
+import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import has_fit_parameter
 
-from skdp._random._words import seed_sequence
-from skdp._tables import count_of_rows
+from skdp._random._source import seed_sequence
 from skdp._validation import shown
-from skdp.learner import warn_of_delta
-from skdp.pipeline._checks import OWN, check_own_budget
-from skdp.pipeline._division import Division, divide, with_frozen
-from skdp.pipeline._input import check_input
-from skdp.pipeline._order import Leaf, Node, composed, leaves_of
-from skdp.pipeline._owners import check_for_users, check_one_unit, for_users, owners_of
-from skdp.pipeline._rehearsal import rehearse
-from skdp.pipeline._rows import RowsCheck, choose_splines
-from skdp.pipeline._schema import Schema
-from skdp.pipeline._walk import Walk
-from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
-from skdp.privacy import ApproxDP, Guarantee
+from skdp.learner import warn_of_delta, without_callbacks
+from skdp.pipeline._division import Division, Leaf, Node, check_one_unit, choose_splines, divide
+from skdp.pipeline._guarantee_of import frozen_guarantee
+from skdp.pipeline._walk import OWN, Walk, check_input, check_own_budget, fitted_step
+from skdp.pipeline._wrappers import Schema
+from skdp.privacy import ApproxDP, BudgetLedger, Guarantee
 from skdp.privacy._budget import covers
+from skdp.rows._inputs import count_of_rows, raised_here, without_values
+from skdp.rows._users import Users
 
-__all__ = ["FITTED", "Plan", "Walked"]
+_OUR_WORDS = {
+    r"Input y contains NaN": "takes no NaN in y: leave such rows out",
+    r"Input (\w+ )?contains NaN": "takes no NaN: put a DPSimpleImputer before it",
+    r"Only binary classification is supported": "takes targets of two classes",
+}
 
-# What a fit stores; a new one replaces all of it.
-FITTED = (
-    "steps_",
-    "guarantee_",
-    "division_",
-    "_before",
-    "_began",
-    "n_features_in_",
-    "feature_names_in_",
-    "_schema",
+
+@contextmanager
+def quiet(path=None):
+    """Raise what is not ours again without values, and keep floating point silent.
+
+    Messages of ours are known to hold none.
+
+    Parameters
+    ----------
+    path : str, default=None
+        Of the step, for messages.
+    """
+    ours = None
+    with np.errstate(all="ignore"), without_values("X"):
+        try:
+            yield
+        except Exception as error:
+            if raised_here(error):
+                ours = error
+            else:
+                found = [_OUR_WORDS[start] for start in _OUR_WORDS if re.match(start, str(error))]
+                if path is None or not found:
+                    raise
+                ours = ValueError(f"Step {path!r} {found[0]}.")
+    if ours is not None:
+        raise ours
+
+
+_BLOCK_UNKNOWN = 8  # columns for a model, where nothing says how many there will be
+_LIMIT_DENSE = 10**7  # numbers; more are not written out
+
+
+class _Reached(Exception):
+    """A fit came to its charge, whose guarantee this holds: its parameters are fine."""
+
+
+class _Stop(BudgetLedger):
+    """Stands where a ledger would be, and stops what wants to be paid."""
+
+    def __init__(self):
+        pass
+
+    def __repr__(self):
+        return "a ledger that stops what wants to be paid"
+
+    def charge(self, guarantee, label="", **named):
+        raise _Reached(guarantee)
+
+    charge_stream: Any = charge
+    check: Any = charge
+
+
+def charge_of(estimator, *args, prefix="", **options):
+    """Guarantee that a fit to these rows would charge, for which it uses none of them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With a budget. A clone of it is fitted, until it would charge a ledger.
+
+    *args, **options
+        What its ``fit`` is given.
+
+    prefix : str or None, default=""
+        Of the parameters of what learns within it; None learns nothing.
+
+    Returns
+    -------
+    Guarantee or None
+        None of one that learns nothing.
+    """
+    estimator = without_callbacks(clone(estimator))
+    if prefix is not None:
+        estimator.set_params(**{f"{prefix}ledger": _Stop(), f"{prefix}random_state": None})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit itself will warn
+        try:
+            estimator.fit(*args, **options)
+        except _Reached as reached:
+            return reached.args[0]
+    return None
+
+
+def dry_run(plan, X, y, groups=None):
+    """Fit steps to zeros and to the labels, each until it would charge a ledger.
+
+    Estimators check their parameters, their labels and the number of rows before that.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    X : {array-like, frame, sparse matrix}
+        Of which only the kind and the number of rows are looked at.
+
+    y : array-like or None
+
+    groups : array-like or None
+        Of all that learn.
+    """
+    owned = {} if groups is None else {"groups": groups}
+    for leaf in [*plan.free, *plan.learn]:
+        learns = leaf in plan.learn
+        path, estimator = leaf.around or (leaf.path, leaf.estimator)
+        n_features = leaf.n_features
+        if n_features is None and not hasattr(estimator, "transform"):
+            n_features = _BLOCK_UNKNOWN
+        if not n_features:
+            continue
+        stated = None if learns else _stated(estimator, n_features)
+        shape = count_of_rows(X) if learns else 1, n_features
+        if stated is not None:
+            rows = _framed(X, stated, leaf.names)
+        elif math.prod(shape) > _LIMIT_DENSE:
+            rows = csr_matrix(shape)
+        else:
+            rows = _framed(X, np.zeros(shape), leaf.names)
+        with quiet(path):
+            if learns:
+                within = leaf.path.removeprefix(path).removeprefix("__")
+                prefix = f"{within}__" if within else ""
+                charge_of(estimator, rows, y, prefix=prefix, **owned)
+            else:
+                charge_of(estimator, rows, prefix=None)
+
+
+def _stated(estimator, n_features):
+    """A row that a step with stated categories knows: 0 need not be one of them."""
+    stated = getattr(estimator, "categories", None)
+    if isinstance(stated, str | None) or len(stated) != n_features or not all(map(len, stated)):
+        return None
+    first = [known[0] for known in stated]
+    kind = float if all(isinstance(one, Real) for one in first) else object
+    return np.array([first], dtype=kind)
+
+
+def _framed(X, rows, names):
+    """Rows as a frame where ``X`` is one, if their columns have names."""
+    frames: Any = sys.modules.get(type(X).__module__.partition(".")[0])
+    if not names or not hasattr(frames, "DataFrame"):
+        return rows
+    if frames.__name__ == "pandas":
+        return frames.DataFrame(rows, columns=list(names))
+    return frames.DataFrame(
+        {name: list(column) for name, column in zip(names, rows.T, strict=True)}
+    )
+
+
+_WAYS_OUT = (
+    "State what is public (BoundedScaler, given categories), freeze a step that was fitted for "
+    "users, or leave groups out and bound how many rows each user has: "
+    "skdp.preprocessing.bound_contributions"
 )
 
 
@@ -52,94 +198,93 @@ class Plan:
 
     schema : Schema
 
+    node : Node
+        Of these steps.
+
+    learn, free : list of Leaf
+        Steps that may learn, also those for which nothing is planned, and those that learn
+        nothing.
+
+    caveats : list of str
+
+    unit : {"record", "user"}, default="record"
+        Whom the guarantee of what learns is for.
+
     division : Division
         Of what is fitted; its ``total`` is what a ledger is charged.
 
-    guarantee : Guarantee
+    guarantee : Guarantee or None
         Of steps that were fitted before as well.
 
     before : Guarantee or None
         Of all steps but the last.
-
-    learn : list of Leaf
-        Steps that may learn, also those for which nothing is planned.
     """
 
     steps: list[tuple[str, Any]]
     schema: Schema
-    division: Division
-    guarantee: Guarantee
-    before: Guarantee | None
-    learn: list[Leaf] = field(default_factory=list)
+    node: Node
+    learn: list[Leaf]
+    free: list[Leaf]
+    caveats: list[str]
+    unit: str = "record"
+    division: Division = field(default_factory=Division)
+    guarantee: Guarantee | None = None
+    before: Guarantee | None = None
+
+    @classmethod
+    def undivided(cls, model, schema, *, budgets=True, n_samples=None):
+        """Walk over clones of the steps, and let rules read the number of rows if it is public.
+
+        Steps of a stream may have budgets of their own kind.
+        """
+        steps = [(name, clone(step, safe=False)) for name, step in model.steps]
+        last = None if budgets else steps[-1][0]
+        walk = Walk(model.public, frozen_guarantee, change=True, stream=last)
+        node, _ = walk.steps(steps, schema)
+        walk.finish()
+        learn = [leaf for leaf in node.leaves if leaf.guarantee is None]
+        for leaf in learn if budgets else ():
+            check_own_budget(leaf, model)
+            leaf.estimator.set_params(adjacency=model.adjacency)
+        plan = cls(steps, schema, node, learn, walk.free, walk.caveats)
+        choose_splines(plan, plan.target(model), n_samples)
+        return plan
+
+    @classmethod
+    def from_schema(cls, model, schema, n_samples=None):
+        """Plan a fit to rows with columns that are known, maybe to so many."""
+        return cls.undivided(model, schema, n_samples=n_samples).divide(model)
 
     @classmethod
     def of(cls, model, X, y=None, groups=None):
         """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
-        walked = Walked.of(model, Schema.of(X))
-        users = owners_of(groups, count_of_rows(X))
+        plan = cls.undivided(model, Schema.of(X))
+        n_units = count_of_rows(X)
+        users = Users.of(groups, _length(groups) if n_units is None else n_units)
         if users is not None:
-            walked.give_to_users()
-        check_input(walked.steps, X, walked.schema, model.public)
-        # Rules read the number of users, if there are any: how many rows they have is private.
-        n_units = count_of_rows(X) if users is None else users.n_users
+            plan.give_to_users()
+            # Rules read the number of users: how many rows they have is private.
+            n_units = users.n_users
+        check_input(plan.steps, X, plan.schema, model.public)
         public = n_units if model.adjacency == "replace-one" else None
-        walked.seed(model.random_state)
-        target = target_of(model, walked.unit)
-        choose_splines(walked.learn, walked.free, target, public)
-        warn_of_delta(model, n_units, walked.unit)
-        check = None if public is None else RowsCheck(walked.node, public, target, model.shares)
-        if check is not None:
-            check.before()
-        plan = cls.from_walk(model, walked)
-        if check is not None:
-            check.after(plan.division)
+        for leaf, seed in zip(plan.learn, seeds(model.random_state, len(plan.learn)), strict=True):
+            leaf.estimator.set_params(random_state=seed)
+        choose_splines(plan, plan.target(model), public)
+        warn_of_delta(model, n_units, plan.unit)
+        plan.divide(model, public)
         if model.ledger is not None:
-            rehearse(walked.learn, walked.free, X, y, count_of_rows(X), groups)
+            dry_run(plan, X, y, groups)
         return plan
-
-    @classmethod
-    def from_schema(cls, model, schema):
-        """Plan the fit of a pipeline to rows with columns that are known."""
-        return cls.from_walk(model, Walked.of(model, schema))
-
-    @classmethod
-    def from_walk(cls, model, walked):
-        """Divide the budget among the steps that learn."""
-        for leaf in walked.learn:
-            leaf.estimator.set_params(adjacency=model.adjacency)
-        frozen = [leaf for leaf in leaves_of(walked.node) if leaf.guarantee is not None]
-        check_one_unit([(leaf.path, leaf.guarantee) for leaf in frozen], walked.unit)
-        context = dict(adjacency=model.adjacency, unit=walked.unit)
-        division = divide(walked.node, target_of(model, walked.unit), model.shares)
-        if division.total is not None:
-            division.total = division.total.with_caveats(*walked.caveats)
-        guarantee = with_frozen(walked.node, division.total)
-        if guarantee is None:
-            guarantee = ApproxDP(0.0, mechanism="nothing was learned", **context)
-        last = walked.steps[-1][0]
-        before = composed(
-            walked.node,
-            lambda leaf: (
-                None if leaf.path == last else division.planned.get(leaf.path, leaf.guarantee)
-            ),
-        )
-        guarantee = guarantee.with_caveats(*walked.caveats)
-        if before is None and walked.caveats:
-            before = ApproxDP(0.0, **context)
-        if before is not None:
-            before = before.with_caveats(*walked.caveats)
-        return cls(walked.steps, walked.schema, division, guarantee, before, walked.learn)
 
     @classmethod
     def of_stream(cls, model, X, *, is_for_users=False):
         """Plan the first rows of a stream, for which nothing but the last step may learn."""
-        walked = Walked.of(model, Schema.of(X), budgets=False)
+        plan = cls.undivided(model, Schema.of(X), budgets=False)
         if is_for_users:
-            walked.give_to_users()
-        frozen = [leaf for leaf in leaves_of(walked.node) if leaf.guarantee is not None]
-        check_one_unit([(leaf.path, leaf.guarantee) for leaf in frozen], walked.unit)
-        name, last = walked.steps[-1]
-        for leaf in walked.learn:
+            plan.give_to_users()
+        plan.check_unit()
+        name, last = plan.steps[-1]
+        for leaf in plan.learn:
             if leaf.path != name:
                 raise ValueError(
                     f"Step {leaf.path!r} learns from the rows, and in a stream would learn from "
@@ -150,18 +295,91 @@ class Plan:
         check_own_budget(Leaf(name, last), model, names=own)
         own["random_state"] = seeds(model.random_state, 1)[0]
         last.set_params(**own)
-        before = with_frozen(walked.node, None)
-        if before is None and walked.caveats:
-            before = ApproxDP(0.0, adjacency=model.adjacency, unit=walked.unit)
-        if before is not None:
-            before = before.with_caveats(*walked.caveats)
-        return cls(walked.steps, walked.schema, Division.none(), before, before)
+        plan.guarantee = plan.before = plan._with_caveats(plan.node.with_frozen(None), model)
+        return plan
+
+    def target(self, model):
+        """Budget of a pipeline, for records or for users."""
+        epsilon, delta = float(model.epsilon), float(model.delta)
+        return ApproxDP(epsilon, delta, adjacency=model.adjacency, unit=self.unit)
+
+    def divide(self, model, n_samples=None):
+        """Divide the budget among the steps that learn, if it is enough for so many rows."""
+        self.check_unit()
+        division = divide(self.node, self.target(model), model.shares, n_samples)
+        if division.total is not None:
+            division.total = division.total.with_caveats(*self.caveats)
+        last = self.steps[-1][0]
+        before = self.node.composed(
+            lambda leaf: (
+                None if leaf.path == last else division.planned.get(leaf.path, leaf.guarantee)
+            )
+        )
+        guarantee = self.node.with_frozen(division.total)
+        if guarantee is None:
+            context = dict(adjacency=model.adjacency, unit=self.unit)
+            guarantee = ApproxDP(0.0, mechanism="nothing was learned", **context)
+        self.division, self.before = division, self._with_caveats(before, model)
+        self.guarantee = self._with_caveats(guarantee, model)
+        return self
+
+    def _with_caveats(self, guarantee, model):
+        """Guarantee with the caveats of the steps, of nothing if there is none but for them."""
+        if guarantee is None and self.caveats:
+            guarantee = ApproxDP(0.0, adjacency=model.adjacency, unit=self.unit)
+        return guarantee if guarantee is None else guarantee.with_caveats(*self.caveats)
+
+    def check_unit(self):
+        """Check that steps that were fitted before promise it to those whom the others do."""
+        check_one_unit([(leaf.path, leaf.guarantee) for leaf in self.node.frozen], self.unit)
+
+    def give_to_users(self):
+        """Let the last step learn from users, if it can, and nothing else from anybody."""
+        for leaf in self.learn:
+            if leaf.around is not None:
+                raise ValueError(
+                    "groups must be None where another estimator stands around the one that "
+                    f"learns: the fit of a {type(leaf.around[1]).__name__} takes none; "
+                    f"got {shown(leaf.around[1])}."
+                )
+            if leaf.path != self.steps[-1][0]:
+                raise ValueError(
+                    f"groups must be None where a step learns that is not the last one: {leaf} "
+                    "has a guarantee for records, which does not compose with one for users. "
+                    f"{_WAYS_OUT}; got {shown(leaf.estimator)}."
+                )
+            if not has_fit_parameter(leaf.estimator, "groups"):
+                raise ValueError(
+                    f"groups must be None where the last step takes none: {leaf} has a guarantee "
+                    "for records. Bound how many rows each user has instead: "
+                    f"skdp.preprocessing.bound_contributions; got {shown(leaf.estimator)}."
+                )
+        # Steps that were frozen before they learned anything are those of users, too.
+        for leaf in self.node.frozen:
+            if leaf.guarantee.delta_at(0.0) == 0.0:
+                caveats = leaf.guarantee.caveats
+                leaf.guarantee = leaf.guarantee._plain("user").with_caveats(*caveats)
+        self.unit = "user"
+
+    def costs(self, model):
+        """What decides on the cost of a fit: what steps cost at the whole budget, and shares."""
+        for leaf in self.learn:
+            leaf.estimator.set_params(epsilon=model.epsilon, delta=model.delta)
+        steps = [
+            (leaf.path, leaf.estimator._planned_guarantee(leaf.n_features)) for leaf in self.learn
+        ]
+        return (
+            *steps,
+            repr(model.shares),
+            repr(model.public),
+            *sorted(self.node.frozen_guarantees()),
+        )
 
     def check_fitted(self, steps):
         """Check that no step spent more than was planned for it."""
         for path in (leaf.path for leaf in self.learn):
             planned = self.division.planned.get(path, ApproxDP(0.0))
-            spent = find(steps, path).guarantee_
+            spent = fitted_step(steps, path).guarantee_
             if replace(spent, caveats=planned.caveats) == planned or spent.delta_at(0.0) == 0.0:
                 continue
             if spent.unit != planned.unit or not covers(planned, spent):
@@ -171,76 +389,8 @@ class Plan:
                 )
 
 
-@dataclass
-class Walked:
-    """Clones of steps, those among them that learn, and those that learn nothing.
-
-    ``unit`` is whom the guarantee of what learns is for.
-    """
-
-    steps: list[tuple[str, Any]]
-    schema: Schema
-    node: Node
-    learn: list[Leaf]
-    free: list[Leaf]
-    caveats: list[str]
-    unit: str = "record"
-
-    @classmethod
-    def of(cls, model, schema, *, budgets=True):
-        """Walk over clones of the steps; those of a stream may have budgets of their own kind."""
-        steps = [(name, clone(step, safe=False)) for name, step in model.steps]
-        last = None if budgets else steps[-1][0]
-        walk = Walk(model.public, frozen_guarantee, change=True, stream=last)
-        node, _ = walk.steps(steps, schema)
-        walk.finish()
-        learn = [leaf for leaf in leaves_of(node) if leaf.guarantee is None]
-        for leaf in learn if budgets else ():
-            check_own_budget(leaf, model)
-        return cls(steps, schema, node, learn, walk.free, walk.caveats)
-
-    def give_to_users(self):
-        """Let the last step learn from users, if it can, and nothing else from anybody."""
-        check_for_users(self.steps, self.node)
-        for_users(self.node)
-        self.unit = "user"
-
-    def seed(self, random_state):
-        for leaf, seed in zip(self.learn, seeds(random_state, len(self.learn)), strict=True):
-            leaf.estimator.set_params(random_state=seed)
-
-
-def target_of(model, unit="record"):
-    """Budget of a pipeline, for records or for users."""
-    epsilon, delta = float(model.epsilon), float(model.delta)
-    return ApproxDP(epsilon, delta, adjacency=model.adjacency, unit=unit)
-
-
-def find(steps, path):
-    """Fitted step of a path."""
-    first, *names = path.split("__")
-    step = dict(steps)[first]
-    for name in names:
-        if is_wrapper(step):
-            step = WRAPPERS[type(step)].inner(step, fitted=True)
-        elif isinstance(step, Pipeline):
-            step = step.named_steps[name]
-        elif isinstance(step, FeatureUnion):
-            step = dict(step.transformer_list)[name]
-        else:
-            step = step.named_transformers_[name]
-    return step
-
-
-def frozen_guarantee(estimator, path):
-    """Guarantee of an estimator that was fitted before; None if it learned nothing."""
-    from skdp.pipeline._guarantee_of import guarantee_or_none  # which plans searches by this
-
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        raise ValueError(f"Step {path!r} is frozen, and must be fitted before.") from None
-    return guarantee_or_none(estimator, path=path)
+def _length(groups):
+    return len(groups) if hasattr(groups, "__len__") else 0
 
 
 def seeds(random_state, count):

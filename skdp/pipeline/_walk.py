@@ -1,43 +1,49 @@
 """Steps, those within others included: what each of them may know of the rows."""
 
 from contextlib import suppress
-from typing import Any
+from inspect import isclass, signature
 
+import numpy as np
+from scipy.sparse import issparse
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
 
 from skdp._validation import shown
 from skdp.learner import StatedGuarantee
-from skdp.pipeline._order import Leaf, Parallel, Sequence
-from skdp.pipeline._refusals import instead_of
-from skdp.pipeline._schema import DTYPES, Schema
-from skdp.pipeline._stateless import fault_of, follows_dtypes, width_of
+from skdp.pipeline._division import Leaf, Parallel, Sequence
 from skdp.pipeline._wrappers import (
+    DTYPES,
+    OF_ALL_KINDS,
     WRAPPERS,
     FiniteTargets,
+    Schema,
+    fault_of,
+    follows_dtypes,
+    instead_of,
     is_wrapper,
-    make_total,
     target_step,
+    width_of,
 )
-from skdp.preprocessing._public import SparseColumns
+from skdp.preprocessing._private import SparseColumns
+from skdp.rows._inputs import checked_array
 
-__all__ = ["Walk", "declared", "is_private", "passes"]
-
-PASSES = ("passthrough", "drop")
+CONTAINERS = (Pipeline, ColumnTransformer, SparseColumns, FeatureUnion)
 
 
 def passes(step):
     """Whether a step does nothing."""
-    return step is None or (isinstance(step, str) and step in PASSES)
+    return step is None or (isinstance(step, str) and step in ("passthrough", "drop"))
 
 
 def is_private(step):
     """Whether a step has a guarantee of its own, for a budget that can be given to it."""
-    stated: Any = step if isinstance(step, StatedGuarantee) else None
-    return stated is not None and "epsilon" in stated.get_params(deep=False)
+    return isinstance(step, StatedGuarantee) and "epsilon" in signature(type(step)).parameters
 
 
+UNKNOWN = "is not known to have a guarantee, nor to learn nothing from the rows."
 TARGET = "the target was transformed in its dtype, which one odd entry can change"
 
 
@@ -81,12 +87,11 @@ class Walk:
 
     def steps(self, steps, schema, path=""):
         """Node of steps one after the other, and the schema of what they make."""
-        node = Sequence()
+        parts = []
         for name, step in steps:
             part, schema = self.step(step, schema, _join(path, name))
-            if part is not None:
-                node.parts.append(part)
-        return node, schema
+            parts.append(part)
+        return Sequence(_some(parts)), schema
 
     def finish(self):
         """Check that all steps that were declared public are there."""
@@ -98,17 +103,18 @@ class Walk:
         if passes(step):
             return None, schema
         if path in self.public:
-            _check_public(step, path)
+            private = _private_parts(step)
+            if private:  # which would go uncounted
+                raise ValueError(
+                    f"public must not name step {path!r}: what a {private[0]} learns has a "
+                    "guarantee, which counts."
+                )
             self._met.add(path)
             self.caveats.append(declared(path))
             return None, Schema()
         kind = type(step)
-        if kind is Pipeline:
-            return self.pipeline(step, schema, path)
-        if kind in (ColumnTransformer, SparseColumns):
-            return self._columns(step, schema, path)
-        if kind is FeatureUnion:
-            return self._union(step, schema, path)
+        if kind in CONTAINERS:
+            return self.container(step, schema, path)
         if kind is FrozenEstimator:
             guarantee = self.frozen(step.estimator, path)
             node = None if guarantee is None else Leaf(path, step, guarantee=guarantee)
@@ -124,7 +130,8 @@ class Walk:
             )
         if is_private(step) or (path == self.stream and isinstance(step, StatedGuarantee)):
             leaf = Leaf(path, step, schema.n_columns, names=schema.names)
-            return leaf, _schema_after(step, schema)
+            count = getattr(step, "_n_outputs", lambda n_features: None)
+            return leaf, Schema(count(schema.n_columns))
         self._check_stateless(step, path)
         self.free.append(Leaf(path, step, schema.n_columns, names=schema.names))
         if follows_dtypes(step, schema.dtypes):
@@ -135,7 +142,6 @@ class Walk:
         fault = fault_of(step)
         if fault == "":
             return
-        kind = type(step).__name__
         advice = instead_of(step)
         if not _private_parts(step):  # which public must not name
             advice += f" public=({path!r},) takes responsibility for it."
@@ -144,10 +150,7 @@ class Walk:
                 f"Step {path!r} learns nothing from the rows only with other parameters: {fault}."
                 f"{advice}"
             )
-        raise ValueError(
-            f"Step {path!r}, a {kind}, is not known to have a guarantee, nor to learn nothing "
-            f"from the rows.{advice}"
-        )
+        raise ValueError(f"{Leaf(path, step)} {UNKNOWN}{advice}")
 
     def wrapper(self, step, schema, path=""):
         """Node of the estimator within a wrapper, and the schema of what it makes."""
@@ -170,7 +173,8 @@ class Walk:
                     f"{shown(of_target)}."
                 )
             if self.change:
-                make_total(step, of_target)
+                finite = FiniteTargets(of_target)  # for whatever target
+                step.set_params(transformer=finite, func=None, inverse_func=None)
             elif type(getattr(step, "transformer_", step.transformer)) is not FiniteTargets:
                 self.caveats.append(TARGET)
         inner = known.inner(step, fitted=not self.change)
@@ -179,34 +183,31 @@ class Walk:
             node.around = (path, step)
         return node, Schema()
 
-    def pipeline(self, step, schema, path):
-        """Node of the steps of a pipeline, and the schema of what they make."""
-        if step.memory is not None:
-            raise ValueError(
-                f"memory must be None in step {path!r}: a cache would keep private rows on disk; "
-                f"got {shown(step.memory)}."
-            )
-        return self.steps(step.steps, schema, path)
-
-    def unnamed(self, step, schema):
-        """Node of the parts of what stands alone, which are named without it."""
-        walk = self._union if type(step) is FeatureUnion else self._columns
-        return walk(step, schema, "")[0]
-
-    def _union(self, step, schema, path):
-        node, widths = Parallel(), []
-        for name, part in step.transformer_list:
-            if isinstance(part, str) and part == "drop":
-                continue
-            found, made = self.step(part, schema, _join(path, name))
-            widths.append(made.n_columns)
-            if found is not None:
-                node.parts.append(found)
-        return node, Schema(_sum(widths))
+    def container(self, step, schema, path=""):
+        """Node of the steps of a pipeline or the parts of others, and the schema they make."""
+        if type(step) is Pipeline:
+            if step.memory is not None:
+                raise ValueError(
+                    f"memory must be None in step {path!r}: a cache would keep private rows on "
+                    f"disk; got {shown(step.memory)}."
+                )
+            return self.steps(step.steps, schema, path)
+        if type(step) is FeatureUnion:
+            parts = [(name, part, schema) for name, part in step.transformer_list]
+            parts = [one for one in parts if not _makes_nothing(one[1], Schema())]
+        else:
+            parts = self._columns(step, schema, path)
+        made = [self.step(part, columns, _join(path, name)) for name, part, columns in parts]
+        widths = [schema.n_columns for _, schema in made]
+        width = None if None in widths else sum(widths)
+        if type(step) is not FeatureUnion:
+            self._density(step, path)
+        return Parallel(_some(node for node, _ in made)), Schema(width)
 
     def _columns(self, step, schema, path):
-        node, widths, taken, changed = Parallel(), [], [], []
-        fitted = dict(getattr(step, "named_transformers_", {})) if not self.change else {}
+        """Name, part and schema of each part of a ColumnTransformer that is fitted."""
+        taken, changed = [], []
+        fitted = {} if self.change else dict(getattr(step, "named_transformers_", {}))
         for name, part, columns in step.transformers:
             inner = _join(path, name)
             columns, selected, by_dtype = self._select(columns, schema, inner)
@@ -215,23 +216,13 @@ class Walk:
             taken.append(schema.positions(columns, inner))
             changed.append((name, part, columns))
             part = fitted.get(name, part)
-            if _makes_nothing(part, selected):
-                continue
-            found, made = self.step(part, selected, inner)
-            widths.append(made.n_columns)
-            if found is not None:
-                node.parts.append(found)
-        rest = schema.rest(taken)
-        remainder = fitted.get("remainder", step.remainder)
+            if not _makes_nothing(part, selected):
+                yield name, part, selected
+        remainder, rest = fitted.get("remainder", step.remainder), schema.rest(taken)
         if not _makes_nothing(remainder, rest):
-            found, made = self.step(remainder, rest, _join(path, "remainder"))
-            widths.append(made.n_columns)
-            if found is not None:
-                node.parts.append(found)
-        self._density(step, path)
+            yield "remainder", remainder, rest
         if self.change:
             step.transformers = changed
-        return node, Schema(_sum(widths))
 
     def _select(self, columns, schema, path):
         if self.change or not callable(columns):
@@ -256,26 +247,10 @@ class Walk:
         )
 
 
-def _check_public(step, path):
-    """Refuse to call public what reads the rows under a guarantee, which would go uncounted."""
-    private = _private_parts(step)
-    if private:
-        raise ValueError(
-            f"public must not name step {path!r}: what a {private[0]} learns has a guarantee, "
-            "which counts."
-        )
-
-
 def _private_parts(step):
     """Names of the types within a step, itself included, that have a guarantee of their own."""
     within = [step, *(step.get_params(deep=True).values() if hasattr(step, "get_params") else ())]
     return [type(part).__name__ for part in within if isinstance(part, StatedGuarantee)]
-
-
-def _schema_after(step, schema):
-    """Schema of what a private step makes; where it is one column for each, they are as many."""
-    count = getattr(step, "_n_outputs", None)
-    return Schema(None if count is None else count(schema.n_columns))
 
 
 def _makes_nothing(part, schema):
@@ -283,9 +258,235 @@ def _makes_nothing(part, schema):
     return schema.n_columns == 0 or (isinstance(part, str) and part == "drop")
 
 
-def _sum(widths):
-    return None if any(width is None for width in widths) else sum(widths)
+def _some(parts):
+    return [part for part in parts if part is not None]
 
 
 def _join(path, name):
     return f"{path}__{name}" if path else name
+
+
+def fitted_step(steps, path):
+    """Fitted step of a path."""
+    first, *names = path.split("__")
+    step = dict(steps)[first]
+    for name in names:
+        if is_wrapper(step):
+            step = WRAPPERS[type(step)].inner(step, fitted=True)
+        elif isinstance(step, Pipeline):
+            step = step.named_steps[name]
+        elif isinstance(step, FeatureUnion):
+            step = dict(step.transformer_list)[name]
+        else:
+            step = step.named_transformers_[name]
+    return step
+
+
+OWN = ("epsilon", "delta", "adjacency", "ledger", "random_state")
+
+
+def check_steps(steps, reserved):
+    """Check the list of steps: pairs of a name and an estimator."""
+    if not isinstance(steps, list | tuple) or not steps:
+        raise ValueError(
+            f"steps must be a list of pairs (name, estimator), not empty; got {shown(steps)}."
+        )
+    for pair in steps:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ValueError(f"steps must be pairs (name, estimator); got {shown(pair)}.")
+    names = [name for name, _ in steps]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"steps must have names that are strings; got {shown(names)}.")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"steps must have names of their own; got {shown(repeated)} twice.")
+    taken = sorted(set(names) & set(reserved))
+    if taken:
+        raise ValueError(f"steps must not have the name of a parameter; got {shown(taken)}.")
+    if any("__" in name or not name for name in names):
+        raise ValueError(f"steps must have names without '__'; got {shown(names)}.")
+    for position, (name, step) in enumerate(steps):
+        if passes(step) and step != "drop":
+            continue
+        if isclass(step) or not hasattr(step, "fit"):
+            raise TypeError(f"Step {name!r} must be an estimator, an instance; got {shown(step)}.")
+        if position < len(steps) - 1 and not hasattr(step, "transform"):
+            raise TypeError(
+                f"Step {name!r} must be a transformer, as it is not the last; got {shown(step)}."
+            )
+
+
+def check_own_budget(leaf, model, *, names=OWN):
+    """Refuse a budget of a step's own: it would be spent beside that of the pipeline."""
+    whole = "the pipeline has one {name} for all steps. Give it to the pipeline"
+    check_defaults(leaf.estimator, model, str(leaf), f"step {leaf.path!r}", whole, names=names)
+
+
+def check_defaults(estimator, model, what, path, whole, *, names=OWN):
+    """Check that parameters are the defaults, which stand for those of a whole.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    model : estimator
+        The whole, of which a part may state the same adjacency.
+
+    what, path : str
+        The part, in messages.
+
+    whole : str
+        Why, with ``{name}`` for the parameter.
+
+    names : tuple of str, default=OWN
+    """
+    defaults = signature(type(estimator)).parameters
+    for name in names:
+        if name not in defaults:
+            raise ValueError(
+                f"{what} has no parameter {name}, so that it takes no part of a budget."
+            )
+        own, default = getattr(estimator, name), defaults[name].default
+        same = own is default or (type(own) is type(default) and own == default)
+        if same or (name == "adjacency" and own == model.adjacency):
+            continue
+        raise ValueError(
+            f"{name} of {path} must be the default, {default!r}: {whole.format(name=name)}; "
+            f"got {shown(own)}."
+        )
+
+
+def check_input(steps, X, schema, public):
+    """Refuse rows that a step must fail at which is given columns as they came.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        As a walk has changed them.
+
+    X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+    schema : Schema
+        Of ``X``.
+
+    public : collection of str
+        Steps that the user takes responsibility for.
+    """
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    places = range(shape[1]) if len(shape) == 2 else None
+    if places is None or shape[0]:
+        _InputCheck(X, schema, public).first(list(steps), places)
+
+
+class _InputCheck:
+    """Check of rows for steps that are given them as they came, in columns of these places."""
+
+    def __init__(self, X, schema, public):
+        self.X, self.schema, self.public = X, schema, public
+        self.is_sparse = issparse(X) or hasattr(X, "sparse")  # of pandas where all columns are
+
+    def first(self, steps, places):
+        """Check columns for the first of several steps, named by paths, that does anything."""
+        for i, (path, step) in enumerate(steps):
+            if not passes(step):
+                self.step(step, path, places, steps[i + 1 :])
+                return
+
+    def step(self, step, path, places, then):
+        """Check columns for a step, and those that it passes on for the steps after it."""
+        kind = type(step)
+        if path in self.public or kind in OF_ALL_KINDS:
+            return
+        if passes(step):
+            if step != "drop" and not self.is_sparse:
+                self.first(then, places)
+        elif kind is Pipeline:
+            parts = [(f"{path}__{name}", part) for name, part in step.steps]
+            self.first([*parts, *then], places)
+        elif kind is FeatureUnion:
+            for name, part in step.transformer_list:
+                self.step(part, f"{path}__{name}", places, then)
+        elif is_wrapper(step):
+            name = WRAPPERS[kind].parameter
+            self.step(getattr(step, name), f"{path}__{name}", places, then)
+        elif isinstance(step, ColumnTransformer):
+            places = self.table(places)
+            if len(places) < self.X.shape[1]:
+                return  # of a part of the columns: their positions are others
+            for name, part, columns in step.transformers:
+                inner = f"{path}__{name}"
+                taken = self.schema.positions(columns, inner)
+                # A part with an empty list is left out, and one with an empty slice is not.
+                if type(part) is HashingVectorizer and taken and inner not in self.public:
+                    self.texts(taken, columns, inner)
+                elif taken or (taken is not None and isinstance(columns, slice)):
+                    self.step(part, inner, taken, then)
+        else:
+            self.numbers(f"Step {path!r}, a {kind.__name__},", get_tags(step).input_tags, places)
+
+    def table(self, places):
+        """Positions of columns, also of lists, which must be a table."""
+        if places is None or isinstance(self.X, np.matrix) or np.ma.is_masked(self.X):
+            self.X = checked_array(self.X, dtype=object, ensure_all_finite=False)
+        return range(self.X.shape[1]) if places is None else places
+
+    def columns(self, places):
+        return self.X.iloc[:, places] if hasattr(self.X, "iloc") else self.X[:, places]
+
+    def texts(self, taken, columns, path):
+        what = f"Step {path!r}, a HashingVectorizer,"
+        if not isinstance(columns, str | int | np.integer):
+            raise ValueError(
+                f"{what} takes one column of texts: select it by its name alone and not by a "
+                f"list; got {shown(columns)}."
+            )
+        if not all(isinstance(value, str | bytes) for value in self.columns(taken[0])):
+            raise ValueError(f"{what} takes texts alone: make missing ones '' before.")
+
+    def numbers(self, what, tags, places):
+        if self.is_sparse:
+            if not tags.sparse:
+                raise TypeError(f"{what} takes no sparse rows: pass X.toarray().")
+            if issparse(self.X):
+                values = checked_array(self.X, ensure_all_finite=False).data
+                _check_finite(values, what, tags.allow_nan)
+            return
+        if not tags.two_d_array:
+            return
+        places = self.table(places)
+        if not places:
+            raise ValueError(f"{what} takes columns of which X has none.")
+        texts = [isinstance(name, str) for name in self.schema.names or ()]
+        if any(texts) and not all(texts):
+            raise TypeError(f"{what} takes columns with names that are all texts, or none.")
+        if tags.string or tags.categorical:
+            return
+        if isinstance(self.X, np.ndarray) and self.X.dtype.kind == "f":
+            with np.errstate(all="ignore"):
+                if np.isfinite(self.X.sum()):  # only if all numbers are
+                    return
+        dtypes = self.schema.dtypes
+        for place in places:
+            if getattr(dtypes[place] if dtypes else None, "kind", "O") not in "iub":
+                self.column(place, what, tags.allow_nan)
+
+    def column(self, place, what, allow_nan):
+        names, values = self.schema.names, None
+        try:
+            values = checked_array(self.columns([place]), ensure_all_finite=False)
+        except (TypeError, ValueError):
+            if not names:
+                raise
+        if values is None:
+            raise ValueError(
+                f"{what} takes numbers, which column {shown(names[place])} does not hold: encode "
+                "texts with DPOneHotEncoder, make numbers of dates, or leave the column out."
+            )
+        _check_finite(values, what, allow_nan)
+
+
+def _check_finite(values, what, allow_nan):
+    if np.isinf(values).any():
+        raise ValueError(f"{what} takes finite numbers: make missing values NaN, or clip others.")
+    if not allow_nan and np.isnan(values).any():
+        raise ValueError(f"{what} takes no NaN: put a DPSimpleImputer before it.")

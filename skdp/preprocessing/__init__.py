@@ -7,11 +7,13 @@ from skdp.preprocessing._column_statistics import (
     dp_mean,
     dp_quantile,
 )
-from skdp.preprocessing._contributions import bound_contributions
 from skdp.preprocessing._fourier import RandomFourierTransformer
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
-from skdp.preprocessing._private import make_private_preprocessor
-from skdp.preprocessing._public import make_public_preprocessor
+from skdp.preprocessing._private import (
+    bound_contributions,
+    make_private_preprocessor,
+    make_public_preprocessor,
+)
 from skdp.preprocessing._quantile_scaler import DPQuantileScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
 from skdp.preprocessing._simple_imputer import DPSimpleImputer

@@ -1,19 +1,14 @@
 """Scaling by public bounds."""
 
-from collections.abc import Mapping
-
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import boolean, one_of, shown
-from skdp.learner import restored_on_error
-from skdp.rows._inputs import checked_array, checked_rows
-
-__all__ = ["BoundedScaler", "by_name", "column_limits"]
+from skdp._validation import TargetRange, boolean, shown
+from skdp.preprocessing._base import RowTransformer, floats_of, per_column
+from skdp.rows._inputs import checked_array
 
 
-class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class BoundedScaler(RowTransformer):
     """Map the public bounds of each feature to [-1, 1] and clip what lies outside.
 
     Privacy: each row is transformed on its own, by numbers that were written down before the data
@@ -60,66 +55,30 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 1. ,  0.5]])
     """
 
-    _doc_link_module = "skdp"
-    _doc_link_template = (
-        "https://skdp.readthedocs.io/en/latest/api/generated/"
-        "{estimator_module}.{estimator_name}.html"
-    )
+    _dtypes = (np.float64, np.float32)
 
     def __init__(self, bounds=(-1.0, 1.0), *, log=False, missing="error"):
         self.bounds = bounds
         self.log = log
         self.missing = missing
 
-    def fit(self, X, y=None):
-        """Check the parameters and remember the columns; nothing else of ``X`` is used.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to be transformed later.
-
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        BoundedScaler
-            The transformer itself.
-        """
-        one_of(("error", "center"), missing=self.missing)
+    def _check_parameters(self):
+        super()._check_parameters()
         boolean(log=self.log)
-        with restored_on_error(self):
-            self._validated(X, reset=True)
-            self._limits()
-        return self
 
-    def transform(self, X):
-        """Scale and clip each row.
+    def _prepare(self, X):
+        self._limits()
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the units of ``bounds``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Values in [-1, 1].
-        """
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
+    def _transformed(self, X):
         low, high = self._limits()
-        clipped = np.clip(X, low, high)
         if self.log:
-            scaled = 2.0 * (np.log1p(clipped - low) / np.log1p(high - low)) - 1.0
+            above = np.clip(X, low, high) - low
+            scaled = 2.0 * (np.log1p(above) / np.log1p(high - low)) - 1.0
+            # The quotient may pass 1 by a rounding; the bound is a promise.
+            scaled = np.clip(scaled, -1.0, 1.0)
         else:
-            center, half = _center_and_half(low, high)
-            scaled = (clipped - center) / half
-        # The quotient may pass 1 by a rounding; the bound is a promise.
-        scaled = np.clip(scaled, -1.0, 1.0)
-        if self.missing == "center":
-            scaled[np.isnan(scaled)] = 0.0
+            scaled = TargetRange(low, high).scaled(X)
+        scaled[np.isnan(scaled)] = 0.0
         return scaled.astype(X.dtype, copy=False)
 
     def inverse_transform(self, X):
@@ -136,7 +95,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Rows in the units of ``bounds``.
         """
         check_is_fitted(self)
-        X = checked_array(X, dtype=[np.float64, np.float32], input_name="X", accept_sparse=False)
+        X = checked_array(X, dtype=self._dtypes, input_name="X", accept_sparse=False)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X must have the {self.n_features_in_} columns seen in fit; got {X.shape[1]}."
@@ -145,27 +104,10 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         scaled = np.clip(X, -1.0, 1.0).astype(np.float64)
         if self.log:
             original = low + np.expm1((scaled + 1.0) / 2.0 * np.log1p(high - low))
+            original = np.clip(original, low, high)
         else:
-            center, half = _center_and_half(low, high)
-            original = center + half * scaled
-        return np.clip(original, low, high).astype(X.dtype, copy=False)
-
-    def _validated(self, X, reset):
-        X = checked_rows(
-            self,
-            X,
-            reset=reset,
-            accept_sparse=False,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-        )
-        # The usual message recommends an imputer, and most of them learn from the data.
-        if self.missing == "error" and np.isnan(X).any():
-            raise ValueError(
-                "Input X contains NaN: pass missing='center' to map it to the middle of the "
-                "bounds, or replace it by a public constant."
-            )
-        return X
+            original = TargetRange(low, high).original(scaled)
+        return original.astype(X.dtype, copy=False)
 
     @property
     def bounds_(self):
@@ -173,18 +115,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _limits(self):
         """Lower and upper limit of each column, read from the parameter alone."""
-        names = getattr(self, "feature_names_in_", None)
-        return column_limits(self.bounds, self.n_features_in_, names)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing == "center"
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _center_and_half(low, high):
-    return low / 2 + high / 2, high / 2 - low / 2
+        return column_limits(self.bounds, self.n_features_in_, self._column_names)
 
 
 def column_limits(bounds, n_columns, names=None):
@@ -204,24 +135,17 @@ def column_limits(bounds, n_columns, names=None):
     -------
     low, high : ndarray of shape (n_columns,)
     """
-    given = bounds
-    if isinstance(bounds, Mapping):
-        bounds = by_name(names, bounds=bounds)
-    try:
-        pairs = np.asarray(bounds, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError):
-        pairs = np.empty(0)
+    pairs = floats_of(per_column(names, bounds=bounds))
     if pairs.shape == (2,):
         pairs = np.tile(pairs, (n_columns, 1))
     if pairs.shape != (n_columns, 2):
         raise ValueError(
             f"bounds must be a pair (low, high) or one pair for each of the "
-            f"{n_columns} columns; got {shown(given)}."
+            f"{n_columns} columns; got {shown(bounds)}."
         )
     low, high = pairs.T
     with np.errstate(over="ignore", invalid="ignore"):
-        usable = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low)
-        usable &= _center_and_half(low, high)[1] > 0.0
+        usable = np.isfinite(high - low) & (high / 2 - low / 2 > 0.0)
     if not usable.all():
         worst = int(np.argmin(usable))
         name = repr(names[worst]) if names is not None else worst
@@ -230,24 +154,3 @@ def column_limits(bounds, n_columns, names=None):
             f"got ({low[worst]:g}, {high[worst]:g}) for column {name}."
         )
     return low, high
-
-
-def by_name(names, **given):
-    """What a dict has for each column, in the order of the columns."""
-    ((parameter, values),) = given.items()
-    if names is None:
-        raise ValueError(
-            f"{parameter} must be a pair or a sequence of pairs where the columns have no "
-            "names; got a dict: pass a frame whose column names are strings, or pairs."
-            if parameter == "bounds"
-            else f"{parameter} must not be a dict where the columns have no names: pass a frame "
-            "whose column names are strings, or a list with one entry a column."
-        )
-    absent = [name for name in names if name not in values]
-    unknown = [name for name in values if name not in set(names)]
-    if absent or unknown:
-        raise ValueError(
-            f"{parameter} must name every column of X and no other; "
-            f"got no {parameter} for {absent} and {parameter} for unknown columns {unknown}."
-        )
-    return [values[name] for name in names]

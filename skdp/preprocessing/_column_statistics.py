@@ -1,34 +1,320 @@
-"""A look at one column: quantiles, the mean, a histogram."""
+"""Releases of one column: quantiles, the mean, a histogram."""
 
 import math
-import os
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
-from skdp._random._source import noise_source
-from skdp._recording import is_recorded
-from skdp._validation import SEARCH_RANGE, fraction, is_auto, shown
-from skdp.learner import check_budget, ledger_of, warn_of_delta, warn_of_seed
-from skdp.learner._mixins import SEEDED, VOID
-from skdp.preprocessing._column_sums import CountsRelease, MeanRelease
-from skdp.preprocessing._column_values import (
-    checked_bounds,
-    checked_categories,
-    checked_edges,
-    counted,
-    numbers,
-    one_dimensional,
+from skdp._random._source import NoiseSource
+from skdp._validation import (
+    SEARCH_RANGE,
+    TargetRange,
+    fraction,
+    is_auto,
+    plain_arguments,
+    positive,
+    shown,
 )
-from skdp.preprocessing._quantiles import QuantileRelease, least_epsilon
-from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, Guarantee
+from skdp.mechanisms import NoiseLaw, release
+from skdp.mechanisms._cells import checked_ranges
+from skdp.preprocessing._base import ColumnBudget, array_of, increasing_floats, label_codes
+from skdp.preprocessing._quantiles import QuantileRelease, largest_met, least_epsilon, rounded_up
+from skdp.privacy import ApproxDP, GaussianDP, Guarantee
+from skdp.rows._inputs import check_unmasked, is_missing, without_values
 
-__all__ = ["ColumnStatistic", "dp_histogram", "dp_mean", "dp_quantile"]
+_SUM_ERROR = 2.0**-22  # of a sum of 2**31 numbers of at most 1 that is rounded once
+
+
+@dataclass(frozen=True)
+class _AdditiveRelease:
+    """Release of numbers with noise of one law.
+
+    Parameters
+    ----------
+    law : NoiseLaw
+        Laplace, or Gaussian.
+    """
+
+    law: NoiseLaw
+
+    @property
+    def guarantee(self) -> ApproxDP | GaussianDP:
+        """What a release satisfies."""
+        return self.law.guarantee
+
+    @property
+    def sensitivity(self) -> float:
+        """How far neighbours are apart at most, in the norm of the law."""
+        raise NotImplementedError
+
+    def level(self, size: int) -> float:
+        """Standard error of each of ``size`` numbers."""
+        return self.law.level(size) * self.sensitivity
+
+    def _noisy(self, numbers: Any, noise: NoiseSource, error: float, purpose: str) -> np.ndarray:
+        return release(
+            np.asarray(numbers, dtype=np.float64),
+            law=self.law,
+            sensitivity=self.sensitivity,
+            error=error,
+            random_state=noise,
+            purpose=purpose,
+        )
+
+
+def _is_pure(target: ApproxDP | GaussianDP) -> bool:
+    return isinstance(target, ApproxDP) and target.delta == 0.0
+
+
+def _law_of(target: ApproxDP | GaussianDP) -> NoiseLaw:
+    """Laplace noise for a pure target, else Gaussian noise."""
+    return NoiseLaw.of("laplace" if _is_pure(target) else "gaussian", target)
+
+
+@dataclass(frozen=True)
+class MeanRelease(_AdditiveRelease):
+    """Sum of the values of a column, clipped to [-1, 1], and their number.
+
+    Privacy: a record adds ``(z, w)`` with ``|z| <= 1``, or nothing if its value is missing. So
+    between neighbours that replace a record the pair moves by ``(2, 0)`` or ``(1, w)`` at most,
+    and by the latter between those that add or remove one. With ``w = 1`` that is 2 in l1 norm
+    for both, which Laplace noise takes. In l2 norm it is 2 with ``w = sqrt(3)`` for the first, so
+    that the number costs nothing, and ``sqrt(2)`` with ``w = 1`` for the others.
+    """
+
+    @classmethod
+    @plain_arguments
+    def plan(cls, target: ApproxDP | GaussianDP) -> Self:
+        """Release that meets ``target``: pure with Laplace noise, else with Gaussian noise."""
+        return cls(_law_of(target))
+
+    @property
+    def weight(self) -> float:
+        """Of the number of values."""
+        is_free = self.law.kind == "gaussian" and self.law.guarantee.adjacency == "replace-one"
+        return 443 / 256 if is_free else 1.0  # just below the root of 3, and few digits
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the pair."""
+        if self.law.kind == "gaussian" and self.law.guarantee.adjacency == "add-remove":
+            return math.sqrt(2.0) * (1.0 + 2.0**-50)
+        return 2.0
+
+    def __call__(self, values: np.ndarray, noise: NoiseSource) -> tuple[float, float]:
+        """Release the mean.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            NaN is missing.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        mean : float
+            In [-1, 1].
+
+        standard_error : float
+            Of the noise.
+        """
+        present = np.clip(values[~np.isnan(values)], -1.0, 1.0)
+        pair = [math.fsum(present.tolist()), self.weight * len(present)]
+        purpose = "sum and number of the values of a column"
+        total, weighed = self._noisy(pair, noise, _SUM_ERROR, purpose).tolist()
+        count = max(weighed / self.weight, 1.0)
+        mean = min(max(total / count, -1.0), 1.0)
+        return mean, self.level(2) * math.hypot(1.0, mean / self.weight) / count
+
+
+@dataclass(frozen=True)
+class CountsRelease(_AdditiveRelease):
+    """Number of values in each of several public classes that do not meet.
+
+    Privacy: a record is in one class or in none. Replacing it moves two counts by 1, adding or
+    removing it one.
+    """
+
+    @classmethod
+    @plain_arguments
+    def plan(cls, target: ApproxDP, *, size: int) -> Self:
+        """Release that meets ``target`` with less noise in the counts."""
+        kinds = ("laplace",) if _is_pure(target) else ("laplace", "gaussian")
+        planned = [cls(NoiseLaw.of(kind, target)) for kind in kinds]
+        return min(planned, key=lambda one: one.level(size))
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the counts, in the norm of the law."""
+        changed = self.law.guarantee.n_records_changed
+        return float(changed) if self.law.kind == "laplace" else math.sqrt(changed) * (1 + 1e-15)
+
+    def __call__(self, counts: np.ndarray, noise: NoiseSource) -> np.ndarray:
+        """Release counts.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_classes,), whole numbers
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+        """
+        return self._noisy(counts, noise, 0.0, "numbers of values in public classes")
+
+
+_MOST_ROWS = 2**31
+
+
+def _one_dimensional(column: Any) -> np.ndarray:
+    """The column as an array, whatever holds it."""
+    check_unmasked(column, "column")
+    with without_values("column"):
+        if isinstance(column, list | tuple):  # of whatever objects
+            values = array_of(column)
+        else:
+            values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(
+            "column must have one dimension and a value; got an array of shape "
+            f"{values.shape}. Take one column of a frame, as frame['name']."
+        )
+    if len(values) > _MOST_ROWS:
+        raise ValueError(f"column must have at most {_MOST_ROWS} values; got {len(values)}.")
+    return values
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """The values as floats, NaN for missing ones."""
+    values: Any = _one_dimensional(column)
+    if values.dtype.kind in "cmM":
+        raise ValueError(f"column must hold real numbers; got dtype {values.dtype}.")
+    try:
+        if values.dtype.kind == "O":
+            values = [np.nan if is_missing(value) else value for value in values.tolist()]
+        with np.errstate(all="ignore"):
+            floats = np.asarray(values, dtype=np.float64)
+        if floats.ndim == 1:
+            return floats
+    except Exception:
+        pass  # whose message would quote a value
+    raise ValueError(
+        "column must hold real numbers, and what is missing as NaN or None. Texts are counted by "
+        "dp_histogram(categories=...)."
+    )
+
+
+def _checked_categories(categories: Any) -> tuple:
+    """Different, one at least."""
+    try:
+        labels = tuple(np.asarray(categories, dtype=object).tolist())
+        if labels and len(set(labels)) == len(labels):
+            return labels
+    except TypeError:
+        pass
+    raise ValueError(
+        "categories must be a sequence of different values, one at least; "
+        f"got {shown(categories)}."
+    )
+
+
+@dataclass(frozen=True)
+class BoundedSums(_AdditiveRelease):
+    """Sums over rows of several numbers, each within public bounds.
+
+    Privacy: a row adds one number to each sum, clipped to ``low <= 0 <= high`` and divided by what
+    neighbours can move it: ``high - low`` where they replace a row, the larger of ``-low`` and
+    ``high`` where they add or remove one. Times the weights, all sums together move by the norm
+    of the weights at most, in whatever norm the law has; and that is 1.
+
+    Parameters
+    ----------
+    bounds : tuple of (float, float)
+        Of the numbers of each sum. They hold 0.
+
+    weights : tuple of float
+        Part of the noise's precision that each sum gets, scaled to a norm of 1.
+    """
+
+    bounds: tuple[tuple[float, float], ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP | GaussianDP,
+        *,
+        bounds: tuple[tuple[float, float], ...],
+        shares: tuple[float, ...],
+    ) -> Self:
+        """Release that meets ``target``: pure with Laplace noise, else with Gaussian noise.
+
+        Parameters
+        ----------
+        target : ApproxDP or GaussianDP
+
+        bounds : tuple of (float, float)
+
+        shares : tuple of float
+            Of the budget, one a sum: of epsilon, or of mu squared.
+        """
+        for share in shares:
+            positive(share=share)
+        total = math.fsum(shares)
+        parts = [share / total for share in shares]
+        weights = tuple(parts if _is_pure(target) else [math.sqrt(part) for part in parts])
+        return cls(_law_of(target), bounds, weights)
+
+    @property
+    def widths(self) -> np.ndarray:
+        """How far neighbours move each sum."""
+        low, high = np.asarray(self.bounds, dtype=np.float64).T
+        if self.law.guarantee.adjacency == "replace-one":
+            return high - low
+        return np.maximum(-low, high)
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the weighted sums, in the norm of the law."""
+        return float(np.linalg.norm(self.weights, self.law.order)) * (1.0 + 2.0**-40)
+
+    @property
+    def levels(self) -> np.ndarray:
+        """Standard error of each sum: of the noise."""
+        return self.level(len(self.weights)) * self.widths / np.asarray(self.weights)
+
+    def __call__(self, numbers: np.ndarray, noise: NoiseSource) -> np.ndarray:
+        """Release the sums.
+
+        Parameters
+        ----------
+        numbers : ndarray of shape (n_sums, n_samples)
+            Finite.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_sums,)
+        """
+        factors = np.asarray(self.weights) / self.widths
+        sums = [
+            math.fsum((factor * np.clip(row, *bounds)).tolist())
+            for factor, row, bounds in zip(factors, numbers, self.bounds, strict=True)
+        ]
+        purpose = "sums over the rows, of which scores are made"
+        return self._noisy(sums, noise, _SUM_ERROR * len(sums), purpose) / factors
+
 
 _SHARE = 0.5  # of the budget of a mean, what learning its bounds takes
-# Where the mu of a mean is looked for, and parts of an epsilon that is told.
-_GRID_DOWN, _GRID_UP, _GRID_HALVINGS, _GRID_TOLD = 0.9, 1.02, 8, 1e4
+# Where the mu of a mean is looked for.
+_GRID_DOWN, _GRID_UP, _GRID_HALVINGS = 0.9, 1.02, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,60 +362,17 @@ class ColumnStatistic:
         return np.array(self.value, dtype=dtype)
 
 
-@dataclass(frozen=True)
-class _Budget:
-    """What is asked of one look, checked as that of an estimator is."""
-
-    label: str
-    epsilon: float
-    delta: float
-    adjacency: str
-    random_state: Any
-    ledger: "BudgetLedger | str | os.PathLike | None"
-
-    def __post_init__(self):
-        check_budget(self)
-
-    @property
-    def target(self):
-        return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
-
-    def charged(self, behind, mechanism, n_samples):
-        """The guarantee as it is stated, charged: from here on values are used."""
-        seeded = () if self.random_state is None else (SEEDED,)
-        refined = behind if self.delta else None
-        guarantee = ApproxDP(
-            self.epsilon,
-            self.delta,
-            refined=refined,
-            adjacency=self.adjacency,
-            mechanism=mechanism,
-            source=getattr(behind, "source", ""),
-        )
-        warn_of_delta(self, n_samples)
-        warn_of_seed(self.random_state is not None, self.ledger)
-        ledger = ledger_of(self)
-        if ledger is not None:
-            ledger.charge(guarantee, label=self.label)
-        recorded = (VOID,) if is_recorded() else ()
-        return guarantee.with_caveats(*seeded, *recorded)
-
-    @property
-    def noise(self):
-        return noise_source(self.random_state)
-
-
 def dp_quantile(
-    column,
-    q=0.5,
+    column: Any,
+    q: Any = 0.5,
     *,
-    epsilon,
-    delta=0.0,
-    search_range=SEARCH_RANGE,
-    adjacency="replace-one",
-    random_state=None,
-    ledger=None,
-):
+    epsilon: float,
+    delta: float = 0.0,
+    search_range: Any = SEARCH_RANGE,
+    adjacency: str = "replace-one",
+    random_state: Any = None,
+    ledger: Any = None,
+) -> ColumnStatistic:
     """Quantiles of one column, each by the exponential mechanism over public cells.
 
     Parameters
@@ -181,21 +424,22 @@ def dp_quantile(
     0.5-differential privacy (pure) when replacing one record, by exponential mechanisms over \
 public cells [Dong, Durfee and Rogers 2020].
     """
-    budget = _Budget("dp_quantile", epsilon, delta, adjacency, random_state, ledger)
-    asked = np.atleast_1d(np.asarray(q, dtype=object)).tolist()
-    for one in asked:
+    budget = ColumnBudget("dp_quantile", epsilon, delta, adjacency, random_state, ledger)
+    probabilities = np.atleast_1d(np.asarray(q, dtype=object)).tolist()
+    for one in probabilities:
         fraction(q=one)
-    values = numbers(column)
+    values = _numbers(column)
     release = QuantileRelease.plan(
-        budget.target,
+        budget._target(),
         n_columns=1,
         n_samples_public=None,
-        quantiles=tuple(asked),
+        quantiles=tuple(probabilities),
         search_range=search_range,
     )
-    guarantee = budget.charged(release.guarantee, release.guarantee.mechanism, len(values))
-    cells = release(values[:, np.newaxis], budget.noise)[0]
-    cells[np.argsort(asked, kind="stable")] = np.sort(cells, axis=0)  # in their order
+    mechanism = release.guarantee.mechanism
+    guarantee, noise = budget.charged(release.guarantee, mechanism, len(values))
+    cells = release(values[:, np.newaxis], noise)[0]
+    cells[np.argsort(probabilities, kind="stable")] = np.sort(cells, axis=0)  # in their order
     middles = cells.mean(axis=1)
     single = np.ndim(q) == 0
     value, edges = (float(middles[0]), cells[0]) if single else (middles, cells)
@@ -203,16 +447,16 @@ public cells [Dong, Durfee and Rogers 2020].
 
 
 def dp_mean(
-    column,
+    column: Any,
     *,
-    epsilon,
-    delta=0.0,
-    bounds="auto",
-    search_range=SEARCH_RANGE,
-    adjacency="replace-one",
-    random_state=None,
-    ledger=None,
-):
+    epsilon: float,
+    delta: float = 0.0,
+    bounds: Any = "auto",
+    search_range: Any = SEARCH_RANGE,
+    adjacency: str = "replace-one",
+    random_state: Any = None,
+    ledger: Any = None,
+) -> ColumnStatistic:
     """Mean of one column, of values clipped to bounds.
 
     Parameters
@@ -233,13 +477,8 @@ def dp_mean(
     search_range : pair of float, default=(-1e6, 1e6)
         Public, for ``bounds="auto"``.
 
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-
-    random_state : None, int, RandomState or Generator, default=None
-        Anything but None makes the noise computable by whoever knows it.
-
-    ledger : BudgetLedger or path, default=None
-        Charged before the values are used.
+    adjacency, random_state, ledger
+        See `dp_quantile`.
 
     Returns
     -------
@@ -263,42 +502,38 @@ def dp_mean(
     >>> mean.standard_error < 0.5
     True
     """
-    budget = _Budget("dp_mean", epsilon, delta, adjacency, random_state, ledger)
-    values = numbers(column)
-    learned = None
+    budget = ColumnBudget("dp_mean", epsilon, delta, adjacency, random_state, ledger)
+    values = _numbers(column)
     if is_auto(bounds):
         n_public = len(values) if adjacency == "replace-one" else None
-        learned, release = _planned_mean(budget, n_public, search_range)
-        behind = _together(learned, release) if delta else None
-        how = "a mean within learned bounds"
+        learned, release = _planned_mean(budget._target(), n_public, search_range)
+        behind = learned.guarantee.followed_by(release.guarantee) if delta else None
+        guarantee, noise = budget.charged(behind, "a mean within learned bounds", len(values))
+        limits = tuple(learned.bounds(values[:, np.newaxis], noise)[0][0].tolist())
     else:
-        (limits,) = checked_bounds(bounds)
-        release = MeanRelease.plan(budget.target)
-        behind, how = release.guarantee, "a mean within public bounds"
-    guarantee = budget.charged(behind, how, len(values))
-    noise = budget.noise
-    if learned is not None:
-        limits = tuple(learned.bounds(values[:, np.newaxis], noise)[0].tolist())
-    low, high = limits
-    middle, half = low / 2 + high / 2, high / 2 - low / 2
+        limits = _checked_bounds(bounds)
+        release = MeanRelease.plan(budget._target())
+        mechanism = "a mean within public bounds"
+        guarantee, noise = budget.charged(release.guarantee, mechanism, len(values))
+    within = TargetRange(*limits)
     with np.errstate(all="ignore"):
-        scaled = (np.clip(values, low, high) - middle) / half
+        scaled = within.scaled(values)
     mean, error = release(scaled, noise)
-    value = min(max(middle + half * mean, low), high)
-    return ColumnStatistic(value, half * error, guarantee, bounds=np.array(limits))
+    value = float(within.original(mean))
+    return ColumnStatistic(value, within.half * error, guarantee, bounds=np.array(limits))
 
 
 def dp_histogram(
-    column,
+    column: Any,
     *,
-    epsilon,
-    delta=0.0,
-    edges=None,
-    categories=None,
-    adjacency="replace-one",
-    random_state=None,
-    ledger=None,
-):
+    epsilon: float,
+    delta: float = 0.0,
+    edges: Any = None,
+    categories: Any = None,
+    adjacency: str = "replace-one",
+    random_state: Any = None,
+    ledger: Any = None,
+) -> ColumnStatistic:
     """Counts of one column in public bins or categories.
 
     Parameters
@@ -319,13 +554,8 @@ def dp_histogram(
     categories : sequence, default=None
         Public and different. Either these or ``edges``.
 
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
-
-    random_state : None, int, RandomState or Generator, default=None
-        Anything but None makes the noise computable by whoever knows it.
-
-    ledger : BudgetLedger or path, default=None
-        Charged before the values are used.
+    adjacency, random_state, ledger
+        See `dp_quantile`.
 
     Returns
     -------
@@ -346,78 +576,76 @@ def dp_histogram(
     >>> counts.labels, counts.value.shape
     (('no', 'yes'), (2,))
     """
-    budget = _Budget("dp_histogram", epsilon, delta, adjacency, random_state, ledger)
+    budget = ColumnBudget("dp_histogram", epsilon, delta, adjacency, random_state, ledger)
     if (edges is None) == (categories is None):
         raise ValueError(
             "edges or categories must be given, and not both; got "
             f"edges={shown(edges)} and categories={shown(categories)}."
         )
     if edges is not None:
-        labels, values = checked_edges(edges), numbers(column)
+        labels, values = tuple(increasing_floats(edges, "edges").tolist()), _numbers(column)
         size = len(labels) - 1
     else:
-        labels, values = checked_categories(categories), one_dimensional(column)
+        labels, values = _checked_categories(categories), _one_dimensional(column)
         size = len(labels)
-    release = CountsRelease.plan(budget.target, size=size)
-    guarantee = budget.charged(release.guarantee, "noisy counts", len(values))
+    release = CountsRelease.plan(budget._target(), size=size)
+    guarantee, noise = budget.charged(release.guarantee, "noisy counts", len(values))
     if edges is not None:
         counts, _ = np.histogram(values[~np.isnan(values)], bins=np.array(labels))
     else:
-        counts = counted(values, labels)
-    noisy = release(counts.astype(np.float64), budget.noise)
-    return ColumnStatistic(noisy, release.level(size), guarantee, labels=labels)
+        counts = np.bincount(label_codes(values, labels) + 1, minlength=size + 1)[1:]
+    return ColumnStatistic(release(counts, noise), release.level(size), guarantee, labels=labels)
 
 
-def _planned_mean(budget, n_public, search_range):
-    """Bounds and a mean that together meet the budget."""
-    target = budget.target
+def _checked_bounds(bounds: Any) -> tuple[float, float]:
+    """One pair of finite numbers in order."""
+    try:
+        return checked_ranges(bounds, 1)[0]
+    except ValueError:
+        raise ValueError(
+            "bounds must be 'auto' or (low, high) with low < high, both finite and at most 1e300 "
+            f"in absolute value; got {shown(bounds)}."
+        ) from None
+
+
+def _planned_mean(
+    target: ApproxDP, n_public: int | None, search_range: Any
+) -> tuple[QuantileRelease, MeanRelease]:
+    """Bounds and a mean that together meet the target."""
     if n_public is not None:
-        _check_enough(budget, n_public)
-    if budget.delta == 0.0:
-        learning = rest = ApproxDP(_SHARE * target.epsilon, adjacency=target.adjacency)
-    else:
-        mu = target.gaussian_target().mu
-        part = GaussianDP(_SHARE**0.5 * mu, adjacency=target.adjacency)
-        point = part.epsilon_at(target.delta)
-        learning = ApproxDP(point, target.delta, adjacency=target.adjacency)
-    learned = QuantileRelease.plan(
-        learning, n_columns=1, n_samples_public=n_public, search_range=search_range
+        _check_enough(target, n_public)
+    learned_by = partial(
+        QuantileRelease.plan, n_columns=1, n_samples_public=n_public, search_range=search_range
     )
-    if budget.delta == 0.0:
-        return learned, MeanRelease.plan(rest)
-    # Near what the part of the squared mu leaves; the last steps settle it and rounding.
-    left = mu * (1.0 - _SHARE) ** 0.5
-    low, high = _GRID_DOWN * left, _GRID_UP * left
+    if _is_pure(target):
+        part = replace(target, epsilon=_SHARE * target.epsilon)
+        return learned_by(part), MeanRelease.plan(part)
+    mu = target.gaussian_target().mu
+    point = GaussianDP(_SHARE**0.5 * mu, adjacency=target.adjacency).epsilon_at(target.delta)
+    learned = learned_by(replace(target, epsilon=point))
 
-    def is_met(mu):
+    def is_met(mu: float) -> bool:
         both = learned.guarantee.followed_by(GaussianDP(mu, adjacency=target.adjacency))
         return both.delta_at(target.epsilon) <= target.delta
 
-    while not is_met(low):
-        low, high = _GRID_DOWN * low, low
-    for _ in range(_GRID_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_met(middle) else (low, middle)
-    return learned, MeanRelease.plan(GaussianDP(low, adjacency=target.adjacency))
+    # Near what the part of the squared mu leaves; the last steps settle it and rounding.
+    left = mu * (1.0 - _SHARE) ** 0.5
+    low, high = _GRID_DOWN * left, _GRID_UP * left
+    mu = largest_met(is_met, low, high, step=_GRID_DOWN, n_halvings=_GRID_HALVINGS)
+    return learned, MeanRelease.plan(GaussianDP(mu, adjacency=target.adjacency))
 
 
-def _check_enough(budget, n_samples):
+def _check_enough(target: ApproxDP, n_samples: int) -> None:
     """Refuse a budget of which the part for bounds is too small, naming the least of the whole."""
-    delta = budget.delta
-    part = least_epsilon(n_samples, n_columns=1, delta=delta, adjacency=budget.adjacency)
-    if delta == 0.0:
-        least = part / _SHARE
+    least = least_epsilon(target, n_samples, n_columns=1)
+    if _is_pure(target):
+        least /= _SHARE
     else:
-        mu = ApproxDP(part, delta).gaussian_target().mu / _SHARE**0.5
-        least = GaussianDP(mu).epsilon_at(delta)
-    if budget.epsilon < least:
-        least = math.ceil(least * _GRID_TOLD) / _GRID_TOLD
+        mu = ApproxDP(least, target.delta).gaussian_target().mu / _SHARE**0.5
+        least = GaussianDP(mu).epsilon_at(target.delta)
+    if target.epsilon < least:
         raise ValueError(
-            f"epsilon must be at least {least:.5g} for bounds='auto' from "
-            f"{n_samples} values; got {budget.epsilon:.6g}. Give bounds that are known without "
+            f"epsilon must be at least {rounded_up(least):.5g} for bounds='auto' from "
+            f"{n_samples} values; got {target.epsilon:.6g}. Give bounds that are known without "
             "the data."
         )
-
-
-def _together(learned, release):
-    return learned.guarantee.followed_by(release.guarantee)

@@ -4,17 +4,13 @@ import math
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
-from skdp._random._words import check_random_state, seed_sequence
+from skdp._random._source import check_random_state, seed_sequence
 from skdp._validation import boolean, is_auto, number_or_auto, one_of, positive_int, shown
-from skdp.learner import LinkedDocumentation, restored_on_error
+from skdp.preprocessing._base import RowTransformer
 from skdp.rows import KERNELS, FourierFeatures, automatic_gamma, check_kernel, fourier_features
-from skdp.rows._inputs import checked_rows
-
-__all__ = ["RandomFourierTransformer"]
 
 _SHIFT_INVARIANT = tuple(kernel for kernel in KERNELS if kernel != "linear")
 _LIMIT_COMPONENTS = 2**20
@@ -25,12 +21,12 @@ _TOLERANCE = 2.0**-50
 _BLOCK_STREAM = 0xF0F0
 
 
-class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
+class RandomFourierTransformer(RowTransformer):
     """Replace each row by cosines and sines of random frequencies, of norm 1 together.
 
     Inner products of two such rows are close to a kernel of the rows they come from, so that a
     linear model on them is one of the kernel: a private linear classifier becomes a private
-    kernel classifier.
+    kernel classifier. Features have the precision of the rows, single or double.
 
     Privacy: each row is transformed on its own, by frequencies that were drawn without a look at
     the data, and that are public. The features of a row do not depend on the other rows, not even
@@ -108,6 +104,9 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     (1, 512)
     """
 
+    _dtypes = (np.float64, np.float32)
+    _takes_sparse, _takes_nan = True, False
+
     def __init__(
         self,
         kernel="rbf",
@@ -125,59 +124,26 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         self.orthogonal = orthogonal
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Draw the frequencies for as many columns as ``X`` has; its values are not used.
+    def _prepare(self, X):
+        d, gamma = self.n_features_in_, self.gamma
+        if is_auto(gamma):
+            gamma = automatic_gamma(self.kernel, d, sparse_rows=sparse.issparse(X))
+        features = fourier_features(
+            self.kernel,
+            d,
+            n_components=2 * math.ceil(self.n_components / 2),
+            gamma=float(gamma),
+            nu=self.nu,
+            orthogonal=bool(self.orthogonal),
+            random_state=self._frequency_seed(),
+        )
+        self.frequencies_, self.gamma_ = features.frequencies, float(gamma)
+        self.x_norm_ = float(features.row_norm)
+        # No sum of absolute values is above the norm times the root of how many there are.
+        self.x_l1_norm_ = math.sqrt(features.n_components) * self.x_norm_ * (1.0 + _TOLERANCE)
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to be transformed later. Whether they are sparse is public.
-
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        RandomFourierTransformer
-            The transformer itself.
-        """
-        self._check_parameters()
-        with restored_on_error(self):
-            X = self._validated(X, reset=True)
-            d, gamma = self.n_features_in_, self.gamma
-            if is_auto(gamma):
-                gamma = automatic_gamma(self.kernel, d, sparse_rows=sparse.issparse(X))
-            features = fourier_features(
-                self.kernel,
-                d,
-                n_components=2 * math.ceil(self.n_components / 2),
-                gamma=float(gamma),
-                nu=self.nu,
-                orthogonal=bool(self.orthogonal),
-                random_state=self._frequency_seed(),
-            )
-            self.frequencies_, self.gamma_ = features.frequencies, float(gamma)
-            self.x_norm_ = float(features.row_norm)
-            # No sum of absolute values is above the norm times the root of how many there are.
-            self.x_l1_norm_ = math.sqrt(features.n_components) * self.x_norm_ * (1.0 + _TOLERANCE)
-        return self
-
-    def transform(self, X):
-        """Compute the features of each row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            Of the precision of ``X``, with numbers of single precision.
-        """
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        features = FourierFeatures(self.frequencies_).transform(X)
-        return features.astype(X.dtype, copy=False)
+    def _transformed(self, X):
+        return FourierFeatures(self.frequencies_).transform(X).astype(X.dtype, copy=False)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the features: "cos_0", "cos_1" and so on, and then the sines.
@@ -192,21 +158,14 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         ndarray of str
         """
         check_is_fitted(self)
-        n = range(len(self.frequencies_))
-        names = [f"{wave}_{i}" for wave in ("cos", "sin") for i in n]
+        n = len(self.frequencies_)
+        names = [f"{wave}_{i}" for wave in ("cos", "sin") for i in range(n)]
         return np.array(names, dtype=object)
-
-    @property
-    def _n_features_out(self):
-        return 2 * len(self.frequencies_)
 
     def _check_parameters(self):
         one_of(_SHIFT_INVARIANT, kernel=self.kernel)
-        if is_auto(self.gamma):
-            check_kernel(self.kernel, 1.0, self.nu)
-        else:
-            number_or_auto(gamma=self.gamma)
-            check_kernel(self.kernel, self.gamma, self.nu)
+        number_or_auto(gamma=self.gamma)
+        check_kernel(self.kernel, 1.0 if is_auto(self.gamma) else self.gamma, self.nu)
         positive_int(n_components=self.n_components)
         if self.n_components > _LIMIT_COMPONENTS:
             raise ValueError(
@@ -222,12 +181,3 @@ class RandomFourierTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         seed = seed_sequence(self.random_state)
         own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, _BLOCK_STREAM))
         return np.random.default_rng(own)
-
-    def _validated(self, X, reset):
-        return checked_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags

@@ -1,44 +1,311 @@
 """One-hot encoding of categories that are learned within a budget."""
 
-from collections.abc import Iterable, Mapping
+import datetime
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from scipy.special import ndtri
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from skdp._defaults import pipeline as defaults
-from skdp._random._source import noise_source
-from skdp._validation import boolean, is_auto, positive_int, shown
-from skdp.learner import (
-    LinkedDocumentation,
-    StatedGuarantee,
-    charge,
-    check_budget,
-    unchanged_on_error,
-    warn_of_delta,
-)
-from skdp.preprocessing._categories import CategoryRelease
-from skdp.preprocessing._category_columns import (
-    category_columns,
-    codes_in,
-    counts_of,
-    in_public_order,
-    plain_category,
-)
-from skdp.preprocessing._spline_basis import columns_named
-from skdp.privacy import ApproxDP
+from skdp._grid import UP
+from skdp._random._source import NoiseSource
+from skdp._validation import boolean, is_auto, plain_arguments, positive_int, shown
+from skdp.mechanisms import Lattice, NoiseLaw, escape_probability, frequent_names
+from skdp.preprocessing._base import PrivateTransformer, array_of
+from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, gaussian_mu
+from skdp.rows._inputs import knows_count, without_values
 
-__all__ = ["DPOneHotEncoder"]
+_LIMIT_ESCAPE = 1e-290  # far above where floats lose digits
+_GRID_RELATIVE = 2.0**-40  # steps in which a threshold is looked for
+_TOLERANCE = 1e-12  # that rounding does not pass
+_GRID_STEP = 2.0**-7  # about one percent of a record, as of any other lattice
+
+
+@dataclass(frozen=True)
+class CategoryRelease:
+    """Names of the categories of several columns that are frequent, by noisy counts.
+
+    Privacy: a record has one category in each column. Replacing it moves two counts of a column
+    by one, and adding it moves one, so that noise on the counts of all columns is Gaussian
+    differential privacy. A category that is in one of two neighbours only is there with a count
+    of one, and is released from that one with a small probability, which is paid for with delta,
+    once for each column. One that is not in the data is never released.
+
+    A pair of neighbours that pays in a column with probability pays there less in noise than is
+    counted, so that both compose to no less than what any pair loses.
+
+    Parameters
+    ----------
+    law : NoiseLaw
+        Of the counts of one column, for a sensitivity of 1.
+
+    threshold : float
+        Least noisy count of a category that is released, above 1.
+
+    n_columns : int
+
+    guarantee : ApproxDP
+        Of all columns.
+
+    References
+    ----------
+    Korolova, Kenthapadi, Mishra and Ntoulas, "Releasing search queries and clicks privately",
+    WWW 2009; Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition
+    selection", PoPETs 2022; Dong, Roth and Su, "Gaussian differential privacy", JRSS-B 2022,
+    corollary 2.
+    """
+
+    law: NoiseLaw
+    threshold: float
+    n_columns: int
+    guarantee: ApproxDP
+
+    @classmethod
+    @plain_arguments
+    def plan(cls, target: ApproxDP, *, n_columns: int, min_frequency: int = 1) -> Self:
+        """Release that meets a target with a positive delta.
+
+        Parameters
+        ----------
+        target : ApproxDP
+
+        n_columns : int
+            Whose categories are released.
+
+        min_frequency : int, default=1
+            Public count below which the threshold is not to fall.
+
+        Returns
+        -------
+        CategoryRelease
+
+        Raises
+        ------
+        ValueError
+            If delta is 0: what one record alone has could not be told by chance, either.
+
+        Examples
+        --------
+        >>> from skdp.privacy import ApproxDP
+        >>> from skdp.preprocessing._one_hot_encoder import CategoryRelease
+        >>> release = CategoryRelease.plan(ApproxDP(1.0, 1e-6), n_columns=1)
+        >>> round(release.threshold, 1)
+        32.2
+        """
+        positive_int(n_columns=n_columns, min_frequency=min_frequency)
+        guarantee = cls.guarantee_of(target)
+        # Whatever their number: all columns share what all may cost.
+        together, escape = _split(target)
+        law = NoiseLaw.of("gaussian", together).repeated(n_columns)
+        # Of columns that are independent, no more than this each makes that for all.
+        escape = -math.expm1(math.log1p(-escape) / n_columns) * (1.0 - _TOLERANCE)
+        lattice = _lattice(target)
+        far = -float(ndtri(escape)) * law.scale * lattice.sensitivity * UP
+        least = max(1.0 + _GRID_STEP / 2.0 + far, float(min_frequency))
+        threshold = math.ceil(least / _GRID_STEP) * _GRID_STEP
+        while threshold <= 1.0 or (
+            escape_probability(threshold, law=law, lattice=lattice) > escape
+        ):
+            threshold += max(_GRID_STEP, _GRID_RELATIVE * threshold // _GRID_STEP * _GRID_STEP)
+        return cls(law, threshold, n_columns, guarantee)
+
+    @classmethod
+    def guarantee_of(cls, target: ApproxDP) -> ApproxDP:
+        """What any number of columns costs, which is ``target`` with what stands behind it."""
+        if not isinstance(target, ApproxDP) or target.delta == 0.0:
+            raise ValueError(
+                "delta must be positive to learn categories: without it, no list could leave out "
+                "the name that one record alone has. They may be stated instead: "
+                'OneHotEncoder(categories=..., handle_unknown="ignore"); got delta=0.'
+            )
+        together, escape = _split(target)
+        escaping = ApproxDP(0.0, escape, adjacency=target.adjacency, unit=target.unit)
+        return replace(
+            target,
+            refined=compose([together, escaping]),
+            mechanism="Gaussian noise on the counts of categories, and a threshold",
+            source="Korolova et al., WWW 2009; Dong, Roth and Su, JRSS-B 2022, corollary 2",
+        )
+
+    def __call__(
+        self, counts: Sequence[Mapping[Any, int]], noise: NoiseSource
+    ) -> tuple[tuple[Any, ...], ...]:
+        """Release the names of frequent categories.
+
+        Parameters
+        ----------
+        counts : sequence of n_columns mappings of hashable to int
+            How many records have a category, of those that any record has.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        tuple of n_columns tuples
+            In no public order.
+        """
+        if len(counts) != self.n_columns:
+            raise ValueError(f"counts must be of {self.n_columns} columns; got {len(counts)}.")
+        lattice = _lattice(self.guarantee)
+        return tuple(
+            frequent_names(
+                column,
+                law=self.law,
+                lattice=lattice,
+                threshold=self.threshold,
+                random_state=noise,
+                purpose="names of the frequent categories of a column",
+            )
+            for column in counts
+        )
+
+
+def _split(target: ApproxDP) -> tuple[GaussianDP, float]:
+    """Noise on counts, and the probability that pays for names of one record."""
+    escape = defaults.PREPARING * target.delta
+    if not escape > _LIMIT_ESCAPE:
+        raise ValueError(
+            f"delta must be larger than {_LIMIT_ESCAPE / defaults.PREPARING:g} to learn "
+            f"categories; got {shown(target.delta)}."
+        )
+    mu = gaussian_mu(epsilon=target.epsilon, delta=(target.delta - escape) * (1.0 - _TOLERANCE))
+    return GaussianDP(mu, adjacency=target.adjacency, unit=target.unit), escape
+
+
+def _lattice(target: ApproxDP) -> Lattice:
+    """Counts are on it as they are: nothing is rounded."""
+    # Replacing a record moves two counts of a column by one.
+    return Lattice(_GRID_STEP, math.sqrt(target.n_records_changed))
+
+
+# Of these equal values are the same; equal tuples or intervals may have several texts.
+_PLAIN = (str, int, float, bool, type(None))
+
+
+def plain_category(value: Any) -> Any:
+    """Number, text or None that stands for a value.
+
+    Equal numbers are one category whatever their type, and so are whole numbers that floats do
+    not tell apart, truth values are 1 and 0, dates and all else are their texts, times to the
+    microsecond, and all kinds of missing values are None.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    int, float, str or None
+    """
+    if value is None or type(value) is str:
+        return value
+    try:
+        return None if _is_missing(value) else _plain(value)
+    except Exception:  # somebody else's object
+        return f"<{type(value).__name__}>"
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is not-a-number, or no time."""
+    try:
+        return bool(value != value)
+    except TypeError:  # of pandas
+        return True
+
+
+def _plain(value: Any) -> int | float | str:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.astype(f"{value.dtype.kind}8[us]").item()
+    if isinstance(value, bool | np.bool_ | Integral):
+        whole = int(value)
+        try:
+            return int(float(whole))  # one missing value makes floats of a column of integers
+        except OverflowError:
+            return hex(whole)
+    if isinstance(value, Real | Decimal):
+        number = float(value)
+        return int(number) if number.is_integer() else number
+    if isinstance(value, datetime.timedelta):  # those of pandas have nanoseconds, and other texts
+        return str(datetime.timedelta(value.days, value.seconds, value.microseconds))
+    if getattr(value, "nanosecond", 0):
+        value = value.replace(nanosecond=0)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC)
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)
+
+
+def _public_rank(category: Any) -> tuple:
+    """Place in an order that looks at no data: numbers, then texts, then what is missing."""
+    if category is None:
+        return 2, 0, ""
+    return (1, 0, category) if isinstance(category, str) else (0, category, "")
+
+
+def _is_frame(X: Any) -> bool:
+    return len(getattr(X, "shape", ())) == 2 and (hasattr(X, "iloc") or hasattr(X, "get_columns"))
+
+
+def _column(frame: Any, place: int) -> np.ndarray:
+    if not hasattr(frame, "iloc"):
+        return array_of(frame.get_columns()[place].to_list())
+    column = frame.iloc[:, place]
+    # Lists of levels are left alone: what is in them may be there because of one row.
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else array_of(column)
+
+
+def _distinct(column: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Distinct values of a column, and which of them each entry is."""
+    if column.dtype.kind in "biufUSmM":
+        values, places = np.unique(column, return_inverse=True)
+        return values, places.ravel()
+    # Equal objects, also within others, may have two texts: which comes first must not matter.
+    seen: dict = {}
+    plain = [v if type(v) in _PLAIN else plain_category(v) for v in column.tolist()]
+    keys = zip(map(type, plain), plain, strict=True)
+    places = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.intp)
+    return [value for _, value in seen], places
+
+
+def counts_of(column: np.ndarray) -> Counter:
+    """How often each category is in a column: of those that are."""
+    values, places = _distinct(column)
+    counts: Counter = Counter()
+    for value, count in zip(values, np.bincount(places).tolist(), strict=True):
+        counts[plain_category(value)] += count
+    return counts
+
+
+def codes_in(column: np.ndarray, categories: Any) -> np.ndarray:
+    """Place of each entry among the categories; their number for what is none of them."""
+    table = {category: place for place, category in enumerate(categories)}
+    values, places = _distinct(column)
+    codes = [table.get(plain_category(value), len(table)) for value in values]
+    return np.array(codes, dtype=np.int64)[places]
+
 
 _LIMIT_INT32 = 2**31
 
 
-class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, BaseEstimator):
+class DPOneHotEncoder(PrivateTransformer):
     """Encode categories as indicators; which categories there are is learned privately.
 
     Each column becomes one indicator for each of its frequent categories, those whose noisy
-    counts reach a threshold, and one for all others: what is rare, and what was never seen.
+    counts reach a threshold, and one for all others: what is rare, and what was never seen. They
+    are named ``<column>_<category>`` and, like that of scikit-learn,
+    ``<column>_infrequent_sklearn``.
 
     Privacy: the names of the frequent categories satisfy ``guarantee_``, and nothing else of the
     rows is kept. A category that no row has is never released; the level lists of categorical
@@ -136,24 +403,19 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
            [0., 0., 1.]])
     """
 
-    # In a pipeline, of the squared mu of the whole, as much as bounds of numbers have. The
-    # threshold is at counts that would tell a model much, and what is below it is lost, while a
-    # model hardly notices what it would get in return.
-    _budget_share = float(defaults.PREPARING)
-
     def __init__(
         self,
-        epsilon=1.0,
-        delta=float(defaults.DELTA),
+        epsilon: Any = 1.0,
+        delta: Any = float(defaults.DELTA),
         *,
-        categories="auto",
-        min_frequency=1,
-        adjacency="replace-one",
-        random_state=None,
-        ledger=None,
-        sparse_output=True,
-        dtype=np.float64,
-    ):
+        categories: Any = "auto",
+        min_frequency: Any = 1,
+        adjacency: Any = "replace-one",
+        random_state: Any = None,
+        ledger: Any = None,
+        sparse_output: Any = True,
+        dtype: Any = np.float64,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.categories = categories
@@ -164,73 +426,60 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         self.sparse_output = sparse_output
         self.dtype = dtype
 
-    def fit(self, X, y=None):
-        """Learn which categories are frequent.
+    def _check_parameters(self) -> None:
+        positive_int(min_frequency=self.min_frequency)
+        boolean(sparse_output=self.sparse_output)
+        try:
+            is_real = np.dtype(self.dtype).kind in "biuf"
+        except (TypeError, ValueError):  # of text in which no type can be looked for
+            is_real = False
+        if not is_real:
+            raise ValueError(f"dtype must be one of real numbers; got {shown(self.dtype)}.")
 
-        Parameters
-        ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
-            Strings, numbers, truth values or dates; missing values are a category.
+    def _validated(self, X: Any, reset: bool) -> list[np.ndarray]:
+        """Columns of rows, as arrays; their number and names are stored, or compared."""
+        with without_values("X", counts=knows_count(self)), np.errstate(all="ignore"):
+            if _is_frame(X):
+                validate_data(self, X, reset=reset, skip_check_array=True)
+                if not (len(X) and X.shape[1]):
+                    raise ValueError(
+                        "Found array with no samples or no features "
+                        f"(shape=({len(X)}, {X.shape[1]})) while a minimum of 1 is required."
+                    )
+                return [_column(X, j) for j in range(X.shape[1])]
+            # An array of lists takes all that is in them for text if one entry is.
+            kind = None if hasattr(X, "dtype") else object
+            array = check_array(X, dtype=kind, ensure_all_finite=False)
+            if array.dtype.kind == "O" and any(isinstance(v, complex) for v in array.flat):
+                raise ValueError("Complex data not supported")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return list(array.T)
 
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        DPOneHotEncoder
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid, or delta is 0 and categories are to be learned.
-        """
-        with unchanged_on_error(self):
-            self._check()
-            columns = category_columns(self, X, reset=True)
-            public = self._public(self.n_features_in_, getattr(self, "feature_names_in_", None))
-            learned = [j for j, listed in enumerate(public) if listed is None]
-            guarantee, threshold = ApproxDP(0.0, adjacency=self.adjacency), 1.0
-            if learned:
-                release = CategoryRelease.plan(
-                    self._target(), n_columns=len(learned), min_frequency=self.min_frequency
-                )
-                guarantee, threshold = release.guarantee, release.threshold
-                warn_of_delta(self, len(columns[0]))
-                charge(self, guarantee)
-                counts = [counts_of(columns[j]) for j in learned]
-                names = release(counts, noise_source(self.random_state))
-                for j, frequent in zip(learned, names, strict=True):
-                    public[j] = in_public_order(frequent)
-            self.categories_ = [_array(listed) for listed in public]
-            self.threshold_, self.guarantee_ = threshold, self._stated(guarantee)
-            self.x_l1_norm_ = float(self.n_features_in_)
-            self.x_norm_ = self.n_features_in_**0.5
-        return self
-
-    def transform(self, X):
-        """Encode each row: one indicator of each column is 1.
-
-        Parameters
-        ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        {CSR matrix, ndarray} of shape (n_samples, n_outputs)
-        """
-        check_is_fitted(self)
-        columns = category_columns(self, X, reset=False)
-        sizes = [len(listed) + 1 for listed in self.categories_]
-        starts = np.cumsum([0, *sizes])
-        codes = np.column_stack(
-            [
-                codes_in(column, listed) + start
-                for column, listed, start in zip(
-                    columns, self.categories_, starts[:-1], strict=True
-                )
-            ]
+    def _plan(self, X: list[np.ndarray]) -> CategoryRelease | None:
+        n_learned = self._public().count(None)
+        if not n_learned:
+            return None
+        return CategoryRelease.plan(
+            self._target(), n_columns=n_learned, min_frequency=self.min_frequency
         )
+
+    def _learn(self, X: list[np.ndarray], release: CategoryRelease | None, noise: Any) -> None:
+        lists = self._public()
+        self.threshold_ = 1.0
+        if release is not None:
+            learned = [j for j, listed in enumerate(lists) if listed is None]
+            names = release([counts_of(X[j]) for j in learned], noise)
+            for j, frequent in zip(learned, names, strict=True):
+                lists[j] = sorted(frequent, key=_public_rank)
+            self.threshold_ = release.threshold
+        self.categories_ = [array_of(listed) for listed in lists]
+        self.x_l1_norm_ = float(self.n_features_in_)
+        self.x_norm_ = self.n_features_in_**0.5
+
+    def _transformed(self, X: list[np.ndarray]) -> Any:
+        starts = np.cumsum([0, *(len(listed) + 1 for listed in self.categories_)])
+        columns = zip(X, self.categories_, starts[:-1], strict=True)
+        codes = np.column_stack([codes_in(own, listed) + start for own, listed, start in columns])
         n, d = codes.shape
         if not self.sparse_output:
             encoded = np.zeros((n, starts[-1]), dtype=self.dtype)
@@ -241,59 +490,27 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         ones, ends = np.ones(n * d, dtype=self.dtype), np.arange(0, n * d + 1, d, dtype=kind)
         return sparse.csr_matrix((ones, codes.ravel().astype(kind), ends), (n, starts[-1]))
 
-    def get_feature_names_out(self, input_features=None):
-        """Names of the output: of the column, and of the category.
+    def _names_out(self, names: list) -> list:
+        return [
+            f"{name}_{category}"
+            for name, listed in zip(names, self.categories_, strict=True)
+            for category in [*listed, "infrequent_sklearn"]
+        ]
 
-        What is rare or new is ``<column>_infrequent_sklearn``, as scikit-learn calls it.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of the columns, if they had none.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        check_is_fitted(self)
-        names = columns_named(self, input_features)
-        return np.array(
-            [
-                f"{name}_{category}"
-                for name, listed in zip(names, self.categories_, strict=True)
-                for category in [*listed, "infrequent_sklearn"]
-            ],
-            dtype=object,
-        )
-
-    def _planned_guarantee(self, n_features):
+    def _planned_guarantee(self, n_features: int | None) -> Guarantee:
         """What a fit is charged, for any number of rows; of columns, if that is None."""
-        lists = self.categories
+        lists, known = self.categories, []
         if isinstance(lists, Mapping):
-            known = list(lists.values()) if len(lists) == n_features else [None]
-        else:
-            known = [None] if is_auto(lists) or not _is_list(lists) else list(lists)
+            known = list(lists.values()) if len(lists) == n_features else []
+        elif _is_list(lists):
+            known = list(lists)
         if known and not any(map(_is_learned, known)):
-            return ApproxDP(0.0, adjacency=self.adjacency)
+            return self._free()
         return CategoryRelease.guarantee_of(self._target())
 
-    def _target(self):
-        return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
-
-    def _check(self):
-        check_budget(self)
-        positive_int(min_frequency=self.min_frequency)
-        boolean(sparse_output=self.sparse_output)
-        try:
-            is_real = np.dtype(self.dtype).kind in "biuf"
-        except (TypeError, ValueError):  # of text in which no type can be looked for
-            is_real = False
-        if not is_real:
-            raise ValueError(f"dtype must be one of real numbers; got {shown(self.dtype)}.")
-
-    def _public(self, n_columns, names):
+    def _public(self) -> list:
         """Public list of each column, None where it is to be learned."""
-        lists = self.categories
+        lists, n_columns, names = self.categories, self.n_features_in_, self._column_names
         if is_auto(lists):
             return [None] * n_columns
         if isinstance(lists, Mapping):
@@ -313,20 +530,19 @@ class DPOneHotEncoder(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
             )
         return [None if _is_learned(listed) else _distinct_list(listed) for listed in lists]
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
 
-def _is_learned(listed):
+def _is_learned(listed: Any) -> bool:
     return listed is None or is_auto(listed)
 
 
-def _is_list(value):
+def _is_list(value: Any) -> bool:
     """Whether a value is a list of a known length; a text is none, nor a lone number."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         return False
@@ -336,16 +552,10 @@ def _is_list(value):
         return False
 
 
-def _distinct_list(listed):
+def _distinct_list(listed: Any) -> list:
     if not _is_list(listed):
         raise ValueError(f"categories of a column must be a list; got {shown(listed)}.")
     plain = [plain_category(category) for category in listed]
     if len(set(plain)) < len(plain):
         raise ValueError(f"categories of a column must be distinct; got {shown(listed)}.")
     return plain
-
-
-def _array(categories):
-    array = np.empty(len(categories), dtype=object)
-    array[:] = categories
-    return array

@@ -1,16 +1,339 @@
-"""A preprocessing pipeline for a frame that nobody has described."""
+"""Preprocessing pipelines for frames, with documented bounds and categories or without."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+from scipy import sparse
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder
 
 from skdp._defaults import pipeline as defaults
-from skdp._validation import SEARCH_RANGE, boolean, one_of, shown
+from skdp._validation import (
+    SEARCH_RANGE,
+    boolean,
+    finite,
+    int_or_auto,
+    is_whole,
+    one_of,
+    plain_arguments,
+    positive,
+    positive_int,
+    shown,
+)
+from skdp.preprocessing._base import repeated
+from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
-from skdp.preprocessing._public import SparseColumns, row_steps
 from skdp.preprocessing._quantile_scaler import DPQuantileScaler
+from skdp.preprocessing._row_norm_clipper import RowNormClipper
+from skdp.preprocessing._splines import BoundedSplineTransformer
+from skdp.privacy import ADJACENCIES
+from skdp.rows._inputs import count_of_rows, rows_of
+from skdp.rows._users import Users, chosen_rows
 
-__all__ = ["ColumnsByDtype", "make_private_preprocessor"]
+_SEEDS = 2**64
+
+
+@plain_arguments
+def bound_contributions(
+    X: Any,
+    y: Any = None,
+    groups: Any = None,
+    max_rows: int = 1,
+    *,
+    adjacency: str = "replace-one",
+    random_state: int = 0,
+) -> tuple[Any, Any, Any]:
+    """Keep at most ``max_rows`` rows of each user, for estimators that protect rows and not users.
+
+    Privacy: which rows of a user are kept follows from a public seed, the user's id and how many
+    rows the user has. So two tables that differ in all rows of one user differ afterwards in
+    ``max_rows`` rows at most, and what has a ``guarantee_`` for one row of the result has
+    :func:`user_guarantee(guarantee_, max_rows) <skdp.privacy.user_guarantee>` for users. The
+    result itself is private, and nothing is released.
+
+    Estimators whose ``fit`` takes ``groups`` need no such bound, and use all rows.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+
+    y : array-like of shape (n_samples,), default=None
+
+    groups : array-like of shape (n_samples,)
+        Id of the user who owns each row. Must be given.
+
+    max_rows : int, default=1
+        Rows of a user, public. The fewer, the less a guarantee for users costs: see
+        :func:`~skdp.privacy.user_guarantee`.
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Under "replace-one" every user has exactly ``max_rows`` rows in the result: who has fewer
+        has them several times, since the number of rows is public, and how many rows a user has is
+        not. Under "add-remove" users have at most as many. It must be that of the estimator.
+
+    random_state : int, default=0
+        Public seed of the choice. It hides nothing and makes no noise; other estimators on the
+        same data may take the same.
+
+    Returns
+    -------
+    X, y, groups
+        Containers as given, or None. Users in the order in which they first come, each with all
+        rows that are kept of theirs.
+
+    See Also
+    --------
+    skdp.privacy.user_guarantee : What a guarantee for rows promises to users then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.linear_model import DPLogisticRegression
+    >>> from skdp.preprocessing import bound_contributions
+    >>> from skdp.privacy import user_guarantee
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(1000, 3))
+    >>> y, patient = X[:, 0] > 0, rng.integers(0, 300, 1000)
+    >>> X, y, patient = bound_contributions(X, y, patient, max_rows=2)
+    >>> X.shape  # of 291 patients
+    (582, 3)
+    >>> model = DPLogisticRegression(0.5).fit(X, y)
+    >>> user_guarantee(model.guarantee_, 2).epsilon
+    1.0
+    """
+    positive_int(max_rows=max_rows)
+    one_of(ADJACENCIES, adjacency=adjacency)
+    if not is_whole(random_state) or not 0 <= random_state < _SEEDS:
+        raise ValueError(
+            "random_state must be an integer from 0 to 2**64 - 1: the choice of rows is public; "
+            f"got {shown(random_state)}."
+        )
+    n_samples = count_of_rows(X)
+    if not n_samples:
+        raise ValueError("X must have at least one row, and be an array, frame or list.")
+    if y is not None and count_of_rows(y) != n_samples:
+        raise ValueError("y must have as many entries as X has rows.")
+    users = Users.of(groups, n_samples)
+    if users is None:
+        raise ValueError("groups must hold the id of the user who owns each row; got None.")
+    repeat, seed = adjacency == "replace-one", int(random_state)
+    kept = chosen_rows(groups, users, max_rows=int(max_rows), repeat=repeat, seed=seed)
+    return _kept(X, kept), None if y is None else _kept(y, kept), _kept(groups, kept)
+
+
+def _kept(values: Any, positions: np.ndarray) -> Any:
+    if sparse.issparse(values) and values.format not in ("csr", "csc", "lil"):
+        values = values.tocsr()  # others have no rows to take
+    return rows_of(values, positions)
+
+
+class SparseColumns(ColumnTransformer):
+    """A ColumnTransformer whose output is sparse wherever one part is, unless its threshold is 0.
+
+    That of scikit-learn reads the density. Even with the largest threshold, 1, it is dense where
+    no entry is 0, which one row may decide.
+    """
+
+    def _hstack(self, Xs, **options):
+        self.sparse_output_ = self.sparse_threshold > 0 and any(map(issparse, Xs))
+        return super()._hstack(Xs, **options)
+
+
+def make_public_preprocessor(
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    categories: Mapping[str, Sequence] | None = None,
+    *,
+    indicators: Iterable[str] = (),
+    log: Iterable[str] = (),
+    missing: str = "error",
+    constant: float = 0.0,
+    norm: float | str | None = "scale",
+    sparse: bool = False,
+    n_splines: int | str | None = None,
+) -> Pipeline:
+    """Make a pipeline from a frame to rows of bounded norm that never looks at statistics.
+
+    Numeric columns are mapped from their public bounds to [-1, 1] and clipped, or replaced by
+    splines between them; categorical columns become one indicator for each public category; then
+    each row is scaled to norm 1. Columns that are not named are dropped.
+
+    Privacy: the number and the meaning of the output columns follow from the arguments, and each
+    row is transformed on its own. A category that is not in its list becomes a block of zeros,
+    without a warning or an error. The pipeline costs no budget as long as bounds and categories
+    do not come from the data: take them from a codebook.
+
+    Parameters
+    ----------
+    bounds : dict, default=None
+        Public bounds ``(low, high)`` of each numeric column, by name.
+
+    categories : dict, default=None
+        Public list of the values of each categorical column, by name.
+
+    indicators : iterable of str, default=()
+        Columns of zeros and ones, which are kept as they are (clipped to [-1, 1]).
+
+    log : iterable of str, default=()
+        Columns of ``bounds`` to scale as ``log(1 + x - low)``; splines have even knots there.
+
+    missing : {"error", "center"}, default="error"
+        What to do with NaN in a numeric column: refuse it, or map it to 0, the middle of
+        [-1, 1]. Where the column has splines, a missing value has zeros in all of them either way.
+        In a categorical column NaN is a category like any other.
+
+    constant : float, default=0.0
+        Value of a column that is added before the rows are scaled, and whose coefficient is an
+        intercept: it takes up less of the norm than the constant that an estimator appends. 0 adds
+        none.
+
+    norm : "scale", float or None, default="scale"
+        ``"scale"`` gives each row norm 1; a number shortens the rows that are longer than that;
+        None leaves the rows as they are.
+
+    sparse : bool, default=False
+        Whether the output is a CSR matrix, for categories by the thousand.
+
+    n_splines : int, "auto" or None, default=None
+        Number of linear B-splines that replace each column of ``bounds``, so that a linear model
+        fits a curve to each: see `BoundedSplineTransformer`. "auto" is 8 where the number of rows
+        and the budget are not known. None keeps one column for each.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+        Unfitted, with steps ``"columns"`` and, unless ``norm`` is None, ``"rows"``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp.preprocessing import make_public_preprocessor
+    >>> people = pd.DataFrame({"age": [30, 75], "city": ["Bonn", "Ulm"]})
+    >>> prepare = make_public_preprocessor(
+    ...     {"age": (0, 100)}, {"city": ["Aachen", "Bonn"]}, norm=None
+    ... )
+    >>> prepare.fit_transform(people)
+    array([[-0.4,  0. ,  1. ],
+           [ 0.5,  0. ,  0. ]])
+    >>> prepare.get_feature_names_out()
+    array(['age', 'city_Aachen', 'city_Bonn'], dtype=object)
+    """
+    bounds, categories = dict(bounds or {}), dict(categories or {})
+    indicators, log = _listed("indicators", indicators), _listed("log", log)
+    _check_columns(bounds, categories, indicators, log)
+
+    linear = {name: pair for name, pair in bounds.items() if name not in log}
+    curved = {name: pair for name, pair in bounds.items() if name in log}
+    encoder = OneHotEncoder(
+        categories=[_ordered(name, values) for name, values in categories.items()],
+        handle_unknown="ignore",
+        sparse_output=sparse,
+    )
+    if n_splines is None:
+        plain = BoundedScaler(linear, missing=missing)
+        logged = BoundedScaler(curved, log=True, missing=missing)
+    else:
+        int_or_auto(n_splines=n_splines)
+        common = {"n_splines": n_splines, "sparse_output": sparse}
+        plain = BoundedSplineTransformer(linear, **common)
+        logged = BoundedSplineTransformer(curved, knots="log", **common)
+    parts = [
+        ("linear", plain, list(linear)),
+        ("log", logged, list(curved)),
+        # Bounds of -1 and 1 make the scaler the identity.
+        ("indicators", BoundedScaler((-1.0, 1.0), missing=missing), indicators),
+        ("categories", encoder, list(categories)),
+    ]
+    finite(constant=constant)
+    if constant:
+        some_column = [*bounds, *categories, *indicators][:1]
+        parts.append(("constant", _Constant(constant), some_column))
+    return _pipeline(parts, sparse, norm)
+
+
+def _pipeline(parts, sparse, norm):
+    """Transformers of columns, and the step that bounds the norm of rows, if there is one."""
+    columns = SparseColumns(
+        # A part that a stated schema leaves without columns would be paid for all the same.
+        [part for part in parts if isinstance(part[2], ColumnsByDtype) or part[2]],
+        # Dense or sparse is the caller's choice, never a matter of how many zeros there are.
+        sparse_threshold=1.0 if sparse else 0.0,
+        verbose_feature_names_out=False,
+    )
+    steps = [("columns", columns)]
+    if isinstance(norm, str):
+        if norm != "scale":
+            raise ValueError(
+                f"norm must be 'scale', a positive number or None; got {shown(norm)}."
+            )
+        steps.append(("rows", Normalizer()))
+    elif norm is not None:
+        positive(norm=norm)
+        steps.append(("rows", RowNormClipper(norm)))
+    return Pipeline(steps)
+
+
+class _Constant(TransformerMixin, BaseEstimator):
+    """Replace one column by a constant."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.full((X.shape[0], 1), float(self.value))
+
+    def get_feature_names_out(self, input_features=None):
+        return np.array(["constant"], dtype=object)
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def _listed(parameter, names):
+    """A list of column names; a single string is a slip, not six letters."""
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ValueError(f"{parameter} must be a list of columns; got {shown(names)}.")
+    return list(names)
+
+
+def _check_columns(bounds, categories, indicators, log):
+    named = [*bounds, *categories, *indicators]
+    if not named:
+        raise ValueError("bounds, categories or indicators must name a column; got none.")
+    if not all(isinstance(name, str) for name in named):
+        raise ValueError(f"Column names must be strings; got {shown(named)}.")
+    if twice := repeated(named):
+        raise ValueError(
+            f"bounds, categories and indicators must name a column once; got {twice} twice."
+        )
+    unknown = [name for name in log if name not in bounds]
+    if unknown:
+        raise ValueError(f"log must name columns of bounds; got {unknown}.")
+
+
+def _ordered(name, values):
+    """Public values in the order given, except numbers, which the encoder wants sorted."""
+    # The order of a set of strings changes from one process to the next.
+    if isinstance(values, (str, set, frozenset)) or len(values) == 0:
+        raise ValueError(
+            f"categories must be non-empty lists; got {shown(values)} for {shown(name)}."
+        )
+    values = list(values)
+    if len(set(values)) < len(values):
+        raise ValueError(
+            f"categories must not repeat a value; got {shown(values)} for {shown(name)}."
+        )
+    if all(isinstance(value, (int, float, np.number)) for value in values):
+        return sorted(values)
+    return values
+
 
 _KINDS = ("numeric", "categorical")
 
@@ -91,20 +414,11 @@ def make_private_preprocessor(
     array(['age', 'city_Bonn', 'city_Ulm', 'city_infrequent_sklearn'], dtype=object)
     """
     boolean(sparse=sparse)
-    scaler = DPQuantileScaler(
-        search_range=search_range, n_splines=n_splines, missing="center", sparse_output=sparse
-    )
+    scaler = DPQuantileScaler(search_range=search_range, n_splines=n_splines, sparse_output=sparse)
     encoder = DPOneHotEncoder(sparse_output=sparse)
-    chosen = _selected(columns)
-    parts = [("numeric", scaler, chosen[0]), ("categorical", encoder, chosen[1])]
-    prepare = SparseColumns(
-        # A part that a stated schema leaves without columns would be paid for all the same.
-        [part for part in parts if isinstance(part[2], ColumnsByDtype) or part[2]],
-        # Dense or sparse is the caller's choice, never a matter of how many zeros there are.
-        sparse_threshold=1.0 if sparse else 0.0,
-        verbose_feature_names_out=False,
-    )
-    return Pipeline([("columns", prepare), *row_steps(norm)])
+    numeric, categorical = _selected(columns)
+    parts = [("numeric", scaler, numeric), ("categorical", encoder, categorical)]
+    return _pipeline(parts, sparse, norm)
 
 
 def _selected(columns):
@@ -116,21 +430,16 @@ def _selected(columns):
             "columns must be None or a dict with lists of columns as 'numeric' and 'categorical'; "
             f"got {shown(columns)}."
         )
-    chosen = [_listed(columns.get(kind, ()), kind) for kind in _KINDS]
+    chosen = [_listed(f"columns[{kind!r}]", columns.get(kind, ())) for kind in _KINDS]
     named = [*chosen[0], *chosen[1]]
-    repeated = sorted({str(name) for name in named if named.count(name) > 1})
-    if repeated or not named:
-        what = f"{repeated} twice" if repeated else "none"
+    twice = repeated(named)
+    if twice or not named:
+        what = f"{twice} twice" if twice else "none"
         raise ValueError(f"columns must name at least one column, and each once; got {what}.")
     return chosen
 
 
-def _listed(names, kind):
-    if isinstance(names, str) or not hasattr(names, "__iter__"):
-        raise ValueError(f"columns[{kind!r}] must be a list of columns; got {shown(names)}.")
-    return list(names)
-
-
+@dataclass(frozen=True)
 class ColumnsByDtype:
     """Columns of a kind, by the dtypes of a frame and nothing else of it.
 
@@ -142,9 +451,10 @@ class ColumnsByDtype:
     kind : {"numeric", "categorical"}
     """
 
-    def __init__(self, kind):
-        one_of(_KINDS, kind=kind)
-        self.kind = kind
+    kind: str
+
+    def __post_init__(self):
+        one_of(_KINDS, kind=self.kind)
 
     def __call__(self, X):
         """Names of columns of a frame, or positions of those of an array."""
@@ -168,17 +478,8 @@ class ColumnsByDtype:
             Of names; of positions where there are no names.
         """
         names = list(range(len(dtypes))) if names is None else names
-        kinds = [_kind_of(dtype, name) for name, dtype in zip(names, dtypes, strict=True)]
-        return [name for name, kind in zip(names, kinds, strict=True) if kind == self.kind]
-
-    def __eq__(self, other):
-        return type(other) is ColumnsByDtype and other.kind == self.kind
-
-    def __hash__(self):
-        return hash((ColumnsByDtype, self.kind))
-
-    def __repr__(self):
-        return f"ColumnsByDtype({self.kind!r})"
+        columns = zip(names, dtypes, strict=True)
+        return [name for name, dtype in columns if _kind_of(dtype, name) == self.kind]
 
 
 def _kind_of(dtype, name):

@@ -1,46 +1,27 @@
 """Scaling by bounds that are learned within a budget."""
 
 import math
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
-from skdp._random._source import noise_source
-from skdp._tables import names_of
-from skdp._validation import SEARCH_RANGE, boolean, int_or_auto, is_auto, one_of, shown
-from skdp.learner import (
-    LinkedDocumentation,
-    StatedGuarantee,
-    charge,
-    check_budget,
-    unchanged_on_error,
-    warn_of_delta,
+from skdp._validation import (
+    SEARCH_RANGE,
+    boolean,
+    is_auto,
+    shown,
 )
-from skdp.preprocessing._bounded_scaler import by_name
-from skdp.preprocessing._quantiles import QuantileRelease, least_guarantee
-from skdp.preprocessing._spline_basis import (
-    ROUNDED_UP,
-    columns_named,
-    spline_names,
-    spline_weights,
-    stacked_splines,
-)
-from skdp.preprocessing._splines import AUTOMATIC_SPLINES
-from skdp.privacy import ApproxDP
-from skdp.rows._inputs import checked_rows
-
-__all__ = ["DPQuantileScaler", "check_names", "numbers_of", "of_columns", "planned"]
-
-_LIMIT_SPLINES, _LIMIT_ROWS = 10_000, 2**31
+from skdp.preprocessing._base import PrivateTransformer, floats_of, per_column
+from skdp.preprocessing._quantiles import _LIMIT_ROWS, QuantileRelease, least_guarantee
+from skdp.preprocessing._splines import SplineOutput, checked_n_splines, spline_weights
+from skdp.privacy import ApproxDP, BoundedRangeDP, Guarantee
 
 
-class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, BaseEstimator):
+class DPQuantileScaler(SplineOutput, PrivateTransformer):
     """Learn bounds of each column within a budget, map them to [-1, 1] and clip.
 
-    For columns whose range nobody has written down. The bounds are two quantiles of the column,
+    For columns whose range is not documented. The bounds are two quantiles of the column,
     each chosen by an exponential mechanism among the public cells of a wide search range, and
     moved outwards to where nearly all values of a normal column would lie.
 
@@ -68,8 +49,8 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
         range costs little. Values outside count as the nearest inside.
 
     n_splines : int, "auto" or None, default=None
-        None scales each column. A number replaces each column by as many hat functions (B-splines
-        of degree 1) on knots between its bounds, so that a linear model can bend. "auto" is 8; in
+        None scales each column. A number replaces each column by as many linear B-splines on
+        knots between its bounds, so that a linear model fits curves. "auto" is 8; in
         a `~skdp.pipeline.DPPipeline` it follows a rule for the budget and the number of rows. 1 is
         the straight line, as None.
 
@@ -137,7 +118,7 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
 
     Where the low quantile lies in the cell of 0, and likewise the high one, the column has a
     spike, as columns of amounts do in which most are 0. Splines are then even in ``asinh(100 t)``
-    for the distance t from it in units of the width. A straight line is not bent.
+    for the distance t from it in units of the width. A straight line is not changed.
 
     What the guarantee does not cover: the time `fit` takes, errors about malformed input, and
     other uses of the same data.
@@ -161,22 +142,20 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
     1.0
     """
 
-    _budget_share = float(defaults.PREPARING)
-
     def __init__(
         self,
-        epsilon=1.0,
-        delta=0.0,
+        epsilon: Any = 1.0,
+        delta: Any = 0.0,
         *,
-        quantiles="auto",
-        search_range=SEARCH_RANGE,
-        n_splines=None,
-        missing="center",
-        sparse_output=True,
-        adjacency="replace-one",
-        random_state=None,
-        ledger=None,
-    ):
+        quantiles: Any = "auto",
+        search_range: Any = SEARCH_RANGE,
+        n_splines: Any = None,
+        missing: Any = "center",
+        sparse_output: Any = True,
+        adjacency: Any = "replace-one",
+        random_state: Any = None,
+        ledger: Any = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.quantiles = quantiles
@@ -188,182 +167,69 @@ class DPQuantileScaler(LinkedDocumentation, StatedGuarantee, TransformerMixin, B
         self.random_state = random_state
         self.ledger = ledger
 
-    def fit(self, X, y=None):
-        """Learn the bounds under ``(epsilon, delta)``-differential privacy.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers; NaN is a missing value.
-
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the input is invalid, or the budget too small for the number of
-            rows and columns; nothing is charged then.
-        BudgetExceededError
-            If the ledger cannot pay; the old bounds stay.
-        """
-        with unchanged_on_error(self):
-            self._check_parameters()
-            X = self._validated(X, reset=True)
-            release = self._plan(X.shape[1], len(X))
-            warn_of_delta(self, len(X))
-            charge(self, release.guarantee)
-            bounds, spikes = release.bounds_and_spikes(X, noise_source(self.random_state))
-            self._store(release.guarantee, bounds, spikes)
-        return self
-
-    def transform(self, X):
-        """Scale and clip each row, and replace its columns by splines where that was asked for.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        {ndarray, CSR matrix} of shape (n_samples, n_features_out)
-            Values in [-1, 1]; splines are in [0, 1].
-        """
-        check_is_fitted(self)
-        with np.errstate(all="ignore"):
-            X = self._validated(X, reset=False)
-            places = _places(X, self.bounds_)
-            if self.n_splines_ == 1:
-                return np.nan_to_num(2.0 * places - 1.0, nan=0.0)
-            knots = np.linspace(0.0, 1.0, self.n_splines_)
-            parts = [
-                spline_weights(_bent(place, *ends), knots)
-                for place, ends in zip(places.T, self.spikes_, strict=True)
-            ]
-            out = stacked_splines(parts, [self.n_splines_] * len(parts))
-        return out if self.sparse_output else out.toarray()
-
-    def get_feature_names_out(self, input_features=None):
-        """Names of the columns that come out: those of the input, or ``<column>_sp_<number>``.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of the columns. None takes ``feature_names_in_``, or "x0", "x1" and so on.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        check_is_fitted(self)
-        names = columns_named(self, input_features)
-        return spline_names(names, [self.n_splines_] * len(names))
-
-    def _check_parameters(self):
-        check_budget(self)
-        one_of(("error", "center"), missing=self.missing)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         boolean(sparse_output=self.sparse_output)
-        if self.n_splines is not None:
-            int_or_auto(n_splines=self.n_splines)
-            if not is_auto(self.n_splines) and self.n_splines > _LIMIT_SPLINES:
-                raise ValueError(
-                    f"n_splines must be at most {_LIMIT_SPLINES:,}; got {self.n_splines}."
-                )
-        _check_quantiles(self.quantiles)
-
-    def _validated(self, X, reset):
-        X = numbers_of(self, X, reset=reset)
-        if self.missing == "error" and np.isnan(X).any():
+        self._checked_n_splines()
+        pair = floats_of(self.quantiles)
+        is_pair = pair.shape == (2,) and 0.0 < pair[0] < pair[1] < 1.0
+        if not is_auto(self.quantiles) and not is_pair:
             raise ValueError(
-                "Input X contains NaN: pass missing='center' to map it to the middle of the "
-                "bounds, or put a DPSimpleImputer before this step."
+                "quantiles must be 'auto' or a pair (low, high) with 0 < low < high < 1; "
+                f"got {shown(self.quantiles)}."
             )
-        return X
 
-    def _plan(self, n_columns, n_samples):
-        names = getattr(self, "feature_names_in_", None)
+    def _plan(self, X: np.ndarray) -> QuantileRelease:
         return QuantileRelease.plan(
-            ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency),
-            n_columns=n_columns,
-            n_samples_public=n_samples if self.adjacency == "replace-one" else None,
+            self._target(),
+            n_columns=X.shape[1],
+            n_samples_public=len(X) if self.adjacency == "replace-one" else None,
             quantiles=self.quantiles,
-            search_range=of_columns(names, search_range=self.search_range),
+            search_range=per_column(self._column_names, search_range=self.search_range),
         )
 
-    def _planned_guarantee(self, n_features):
+    def _learn(self, X: np.ndarray, release: QuantileRelease, noise: Any) -> None:
+        self.bounds_, self.spikes_ = release.bounds(X, noise)
+        self.n_splines_ = self._checked_n_splines()
+        self._store_norms()
+
+    def _transformed(self, X: np.ndarray) -> Any:
+        # Halves, for the width may not be a float.
+        low, high = self.bounds_.T
+        places = (np.clip(X, low, high) / 2 - low / 2) / (high / 2 - low / 2)
+        places = np.clip(places, 0.0, 1.0)
+        if self.n_splines_ == 1:
+            return np.nan_to_num(2.0 * places - 1.0, nan=0.0)
+        knots = np.linspace(0.0, 1.0, self.n_splines_)
+        ends = zip(places.T, self.spikes_, strict=True)
+        parts = [spline_weights(_from_spike(own, *spikes), knots) for own, spikes in ends]
+        return self._stacked(parts)
+
+    def _checked_n_splines(self) -> int:
+        return 1 if self.n_splines is None else checked_n_splines(self.n_splines)
+
+    def _n_splines_out(self) -> list[int]:
+        return [self.n_splines_] * self.n_features_in_
+
+    def _planned_guarantee(self, n_features: int | None) -> Guarantee:
         """What a fit is charged, from parameters and the number of columns alone."""
-        target = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
+        target = self._target()
         return target if n_features is None else planned(target, n_features, self.quantiles)
 
-    def _n_outputs(self, n_features):
+    def _n_outputs(self, n_features: int | None) -> int | None:
         """Number of columns that come out; None where it is not known yet."""
         if n_features is None or is_auto(self.n_splines):
             return None
         return n_features * (self.n_splines or 1)
 
-    def _least_guarantee(self, n_features, n_samples):
+    def _least_guarantee(self, n_features: int | None, n_samples: int) -> Guarantee:
         """Of bounds that are hardly more than noise, of a public number of rows."""
         if n_features is None or not is_auto(self.quantiles):
-            return ApproxDP(0.0, adjacency=self.adjacency)
-        return least_guarantee(n_samples, n_columns=n_features, adjacency=self.adjacency)
-
-    def _store(self, guarantee, bounds, spikes):
-        self.bounds_, self.spikes_ = bounds, spikes
-        number = 1 if self.n_splines is None else self.n_splines
-        self.n_splines_ = AUTOMATIC_SPLINES if is_auto(number) else int(number)
-        self.x_norm_ = math.sqrt(self.n_features_in_) * ROUNDED_UP
-        self.x_l1_norm_ = float(self.n_features_in_) * ROUNDED_UP
-        self.guarantee_ = self._stated(guarantee)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.missing == "center"
-        return tags
+            return self._free()
+        return least_guarantee(self._target(), n_samples, n_columns=n_features)
 
 
-def numbers_of(estimator, X, *, reset):
-    """Rows as float64, NaN where a value is missing; columns with names of their own.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-
-    X : array-like of shape (n_samples, n_features)
-
-    reset : bool
-        Whether names and number of columns are stored, or compared.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features)
-    """
-    check_names(X)
-    try:
-        X = checked_rows(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse=False,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-        )
-    except ValueError as error:
-        if not str(error).startswith("could not convert"):
-            raise
-        message = (
-            "X must hold numbers in every column: choose the numeric columns with a "
-            "ColumnTransformer, and encode those of text with DPOneHotEncoder."
-        )
-    else:
-        return X
-    raise ValueError(message)
-
-
-def planned(target, n_columns, quantiles):
+def planned(target: ApproxDP, n_columns: int, quantiles: Any) -> BoundedRangeDP:
     """Guarantee of quantiles of any number of rows and any search ranges."""
     release = QuantileRelease.plan(
         target, n_columns=n_columns, n_samples_public=_LIMIT_ROWS, quantiles=quantiles, n_cells=2
@@ -371,49 +237,11 @@ def planned(target, n_columns, quantiles):
     return release.guarantee
 
 
-def check_names(X):
-    """Refuse a frame whose columns share a name: what is told of one could mean the other."""
-    names = names_of(X) or []
-    repeated = sorted({str(name) for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(f"X must have a name of its own for each column; got {repeated} twice.")
-
-
-def of_columns(names, **given):
-    """A parameter by column in the order of the columns, where it is a dict."""
-    ((_, value),) = given.items()
-    return by_name(names, **given) if isinstance(value, Mapping) else value
-
-
-def _check_quantiles(quantiles):
-    if is_auto(quantiles):
-        return
-    try:
-        low, high = quantiles
-        valid = 0.0 < float(low) < float(high) < 1.0
-    except (OverflowError, TypeError, ValueError):
-        valid = False
-    if not valid:
-        raise ValueError(
-            "quantiles must be 'auto' or a pair (low, high) with 0 < low < high < 1; "
-            f"got {shown(quantiles)}."
-        )
-
-
-def _places(X, bounds):
-    """Where values lie between bounds, from 0 to 1; halves, for their width may not be a float."""
-    low, high = bounds.T
-    return np.clip((np.clip(X, low, high) / 2 - low / 2) / (high / 2 - low / 2), 0.0, 1.0)
-
-
-def _bent(places, low, high):
+def _from_spike(places: np.ndarray, low: bool, high: bool) -> np.ndarray:
     """Places in asinh distance from a spike at the low bound, or at the high one."""
-    if low:
-        return _distances(places)
-    return 1.0 - _distances(1.0 - places) if high else places
-
-
-def _distances(places):
-    return np.clip(
-        np.arcsinh(defaults.STEEPNESS * places) / math.asinh(defaults.STEEPNESS), 0.0, 1.0
-    )
+    if not (low or high):
+        return places
+    distances = places if low else 1.0 - places
+    steepness = defaults.STEEPNESS
+    scaled = np.clip(np.arcsinh(steepness * distances) / math.asinh(steepness), 0.0, 1.0)
+    return scaled if low else 1.0 - scaled

@@ -1,11 +1,11 @@
-"""Quantiles of columns, by exponential mechanisms over public cells.
+"""Quantiles of columns, by selections among public cells.
 
-To check it: this file, ``mechanisms/_cells.py`` for the counts, and ``mechanisms/_exponential.py``
+To check it: this file, ``mechanisms/_cells.py`` for the cells, and ``mechanisms/_exponential.py``
 for the law of a selection.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self
@@ -14,19 +14,24 @@ import numpy as np
 
 from skdp._defaults import pipeline as defaults
 from skdp._random._source import NoiseSource
-from skdp._validation import SEARCH_RANGE, fraction, is_auto, plain_arguments, positive_int, shown
+from skdp._validation import (
+    SEARCH_RANGE,
+    fraction,
+    is_auto,
+    plain_arguments,
+    positive_int,
+    shown,
+)
 from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.mechanisms._cells import cell_edges, checked_ranges, counts_below
 from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
 
-__all__ = ["QuantileRelease", "least_epsilon", "least_guarantee"]
-
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
 _GRID_PARTS = 2**20
 _GRID_CELLS = 2**14
 _GRID_STEP, _GRID_HALVINGS = 1e-3, 8  # in which epsilons are looked for
-_GRID_TOLD = 1e4  # parts of an epsilon that is told
+_GRID_SHOWN = 1e4  # parts of an epsilon in a message
 _TOLERANCE, _TOLERANCE_LEAST = 1e-12, 1e-8
 _LIMIT_ROWS = 2**31
 # "auto": so rarely does a selection leave the values of a column altogether.
@@ -127,25 +132,14 @@ class QuantileRelease:
         n_selections = n_columns * len(probabilities or (0, 1))
         counts = probabilities is None and n_samples_public is None
         epsilon = _epsilon(target, n_selections, counts)
-        _check_possible(target, epsilon)
         guarantee = _guarantee(target, epsilon, n_selections, counts)
+        # Utilities are whole numbers for so many rows.
+        if n_samples_public is not None and n_samples_public > _LIMIT_ROWS:
+            raise ValueError(f"X must have at most {_LIMIT_ROWS} rows; got {n_samples_public}.")
+        if n_samples_public is not None and probabilities is None:
+            _check_enough(target, epsilon, n_samples_public, n_columns, n_cells)
         edges = tuple(made[limits] for limits in ranges)
-        planned = cls(epsilon, probabilities, n_samples_public, edges, guarantee)
-        if n_samples_public is not None:
-            planned.check_n_rows(n_samples_public)
-            if probabilities is None:
-                _check_enough(target, epsilon, n_samples_public, n_selections, n_cells)
-        return planned
-
-    @property
-    def counts_rows(self) -> bool:
-        """Whether a noisy number of rows is released first."""
-        return self.probabilities is None and self.n_samples is None
-
-    def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than utilities are whole numbers for, before a ledger is charged."""
-        if n_samples > _LIMIT_ROWS:
-            raise ValueError(f"X must have at most {_LIMIT_ROWS} rows; got {n_samples}.")
+        return cls(epsilon, probabilities, n_samples_public, edges, guarantee)
 
     def tail(self, n_samples: float) -> float:
         """Public rule for ``q`` from a public or released number of rows.
@@ -172,11 +166,11 @@ class QuantileRelease:
         ndarray of shape (n_columns, n_quantiles, 2)
             Lower and upper edge of each cell.
         """
-        return self._cells(columns, self._asked(columns, noise), noise)
+        return self._cells(columns, self._probabilities(columns, noise), noise)
 
     def bounds(
         self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Release bounds of each column: `__call__`, and what follows from it.
 
         From the lower edge of the lowest cell to the upper edge of the highest. With "auto" they
@@ -193,37 +187,22 @@ class QuantileRelease:
 
         Returns
         -------
-        ndarray of shape (n_columns, 2)
-        """
-        return self.bounds_and_spikes(columns, noise, keep_sign=keep_sign)[0]
-
-    def bounds_and_spikes(
-        self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Release `bounds`, and where 0 is one of them, as follows from the same cells.
-
-        Parameters
-        ----------
-        columns, noise, keep_sign
-            See `bounds`.
-
-        Returns
-        -------
         bounds : ndarray of shape (n_columns, 2)
 
         spikes : ndarray of bool, shape (n_columns, 2)
             Whether 0 lies in the lowest cell, and in the highest. Values are 0 there and hardly
             any are beyond, so that the bound is not moved outwards.
         """
-        asked = self._asked(columns, noise)
-        cells = self._cells(columns, asked, noise)
+        probabilities = self._probabilities(columns, noise)
+        cells = self._cells(columns, probabilities, noise)
         spikes = (cells[:, :, 0] <= 0.0) & (cells[:, :, 1] > 0.0)
         places = np.arange(len(cells))
         lowest, highest = cells[:, :, 0].argmin(axis=1), cells[:, :, 1].argmax(axis=1)
         low, high = cells[places, lowest, 0], cells[places, highest, 1]
         spikes = np.column_stack([spikes[places, lowest], spikes[places, highest]])
         if self.probabilities is None:
-            margin = np.where(spikes, 0.0, (high - low)[:, np.newaxis] * widening(asked[0]))
+            margin = (high - low)[:, np.newaxis] * widening(probabilities[0])
+            margin = np.where(spikes, 0.0, margin)
             ends = np.array([[edges[0], edges[-1]] for edges in self.edges])
             if keep_sign:
                 ends[low >= 0.0, 0] = np.maximum(ends[low >= 0.0, 0], 0.0)
@@ -232,8 +211,8 @@ class QuantileRelease:
             high = np.minimum(high + margin[:, 1], ends[:, 1])
         return np.column_stack([low, high]), spikes
 
-    def _asked(self, columns: np.ndarray, noise: NoiseSource) -> tuple[float, ...]:
-        """Probabilities to ask for, in the grid of `_GRID_PARTS`."""
+    def _probabilities(self, columns: np.ndarray, noise: NoiseSource) -> tuple[float, ...]:
+        """Probabilities of the quantiles, in the grid of `_GRID_PARTS`."""
         if self.probabilities is not None:
             return self.probabilities
         count = float(len(columns))
@@ -241,20 +220,17 @@ class QuantileRelease:
             # One row more or less; the log-density moves by epsilon at most, up or down.
             pure = ApproxDP(defaults.PREPARING * self.epsilon / 2, adjacency="add-remove")
             law = NoiseLaw.of("laplace", pure)
-            count = float(
-                release_value(count, law=law, sensitivity=1.0, error=0.0, random_state=noise)
-            )
+            noisy = release_value(count, law=law, sensitivity=1.0, error=0.0, random_state=noise)
+            count = float(noisy)
         q = self.tail(count)
         return q, 1.0 - q
 
     def _cells(
-        self, columns: np.ndarray, asked: Sequence[float], noise: NoiseSource
+        self, columns: np.ndarray, probabilities: Sequence[float], noise: NoiseSource
     ) -> np.ndarray:
-        parts = np.array([round(q * _GRID_PARTS) for q in asked])
-        if self.guarantee.adjacency == "replace-one":
-            spreads = np.full(len(parts), 2 * _GRID_PARTS)
-        else:
-            spreads = 2 * np.maximum(parts, _GRID_PARTS - parts)
+        parts = np.array([round(q * _GRID_PARTS) for q in probabilities])
+        is_replaced = self.guarantee.adjacency == "replace-one"
+        moved = _GRID_PARTS if is_replaced else np.maximum(parts, _GRID_PARTS - parts)
         released = np.empty((len(self.edges), len(parts), 2))
         for j, edges in enumerate(self.edges):
             below = counts_below(columns[:, j], edges)
@@ -263,7 +239,7 @@ class QuantileRelease:
             chosen = select(
                 -np.maximum(misses, 0),
                 epsilon=self.epsilon,
-                spread=spreads,
+                spread=2 * moved,
                 random_state=noise,
                 purpose="quantiles of a column",
             )
@@ -305,13 +281,76 @@ def _epsilon(target: ApproxDP, n_selections: int, counts: bool) -> float:
         return behind.epsilon_at(target.delta) <= target.epsilon
 
     # As pure guarantees add up, or else between that and as squares do.
-    low, high = epsilon / (1.0 + defaults.PREPARING / n_selections) * (1.0 - _TOLERANCE), epsilon
+    low = epsilon / (1.0 + defaults.PREPARING / n_selections) * (1.0 - _TOLERANCE)
+    n_halvings = _GRID_HALVINGS if target.delta else 0
+    return largest_met(is_met, low, epsilon, step=1.0 - _GRID_STEP, n_halvings=n_halvings)
+
+
+def largest_met(
+    is_met: Callable[[float], bool], low: float, high: float, *, step: float, n_halvings: int
+) -> float:
+    """Number that meets a condition, near the largest one that does.
+
+    Parameters
+    ----------
+    is_met : callable
+        Of a number; smaller ones meet it, too.
+
+    low, high : float
+        Where the largest is looked for first; ``low`` falls by the factor ``step`` until it meets
+        the condition.
+
+    step : float
+
+    n_halvings : int
+        Of the interval between ``low`` and ``high``.
+    """
     while not is_met(low):
-        low, high = low * (1.0 - _GRID_STEP), low
-    for _ in range(_GRID_HALVINGS if target.delta else 0):
+        low, high = low * step, low
+    for _ in range(n_halvings):
         middle = (low + high) / 2.0
         low, high = (middle, high) if is_met(middle) else (low, middle)
     return low
+
+
+def selections_guarantee(
+    target: ApproxDP,
+    epsilon: float,
+    n_selections: int,
+    candidates: str,
+    first: tuple[float, ...] = (),
+) -> BoundedRangeDP:
+    """Guarantee of exponential mechanisms over public candidates, and of ``first``.
+
+    Parameters
+    ----------
+    target : ApproxDP
+
+    epsilon : float
+        Bounded range of each. With very little, noise would be larger than the integers that are
+        drawn.
+
+    n_selections : int
+
+    candidates : str
+        In words.
+
+    first : tuple of float, default=()
+        Bounded ranges of mechanisms before them.
+    """
+    if epsilon < _LIMIT_EPSILON:
+        raise ValueError(
+            f"epsilon must be larger for so many selections; got {target.epsilon:g}, which leaves "
+            f"less than {_LIMIT_EPSILON:g} for each."
+        )
+    return BoundedRangeDP(
+        first + (epsilon,) * n_selections,
+        adjacency=target.adjacency,
+        unit=target.unit,
+        mechanism=f"exponential mechanisms over public {candidates}",
+        source="Dong, Durfee and Rogers 2020",
+        caveats=target.caveats,
+    )
 
 
 def _guarantee(
@@ -319,14 +358,7 @@ def _guarantee(
 ) -> BoundedRangeDP:
     # Laplace noise of half as much epsilon is a mechanism of bounded range, too.
     first = (defaults.PREPARING * epsilon,) if counts else ()
-    return BoundedRangeDP(
-        first + (epsilon,) * n_selections,
-        adjacency=target.adjacency,
-        unit=target.unit,
-        mechanism="exponential mechanisms over public cells",
-        source="Dong, Durfee and Rogers 2020",
-        caveats=target.caveats,
-    )
+    return selections_guarantee(target, epsilon, n_selections, "cells", first)
 
 
 def _rows_over(n_cells: int) -> float:
@@ -334,36 +366,21 @@ def _rows_over(n_cells: int) -> float:
     return 2.0 * math.log(n_cells / (2.0 * _TOLERANCE_MISSED))
 
 
-def _check_possible(target: ApproxDP, epsilon: float) -> None:
-    """Refuse a budget with which noise would be larger than integers that are drawn."""
-    if epsilon < _LIMIT_EPSILON:
-        raise ValueError(
-            f"epsilon must be larger for so many selections; got {target.epsilon:g}, which leaves "
-            f"less than {_LIMIT_EPSILON:g} for each."
-        )
-
-
 @plain_arguments
 def least_epsilon(
-    n_samples: int,
-    *,
-    n_columns: int,
-    delta: float = 0.0,
-    adjacency: str = "replace-one",
-    n_cells: int = _GRID_CELLS,
+    target: ApproxDP, n_samples: int, *, n_columns: int, n_cells: int = _GRID_CELLS
 ) -> float:
     """Least epsilon with which bounds of columns are released by ``quantiles="auto"``.
 
     Parameters
     ----------
+    target : ApproxDP
+        Of any epsilon.
+
     n_samples : int
         Public number of rows.
 
     n_columns : int
-
-    delta : float, default=0.0
-
-    adjacency : {"replace-one", "add-remove"}, default="replace-one"
 
     n_cells : int, default=2**14
 
@@ -372,17 +389,13 @@ def least_epsilon(
     float
         A little above.
     """
-    least = least_guarantee(n_samples, n_columns=n_columns, adjacency=adjacency, n_cells=n_cells)
-    return least.epsilon_at(delta) * (1.0 + _TOLERANCE_LEAST)
+    least = least_guarantee(target, n_samples, n_columns=n_columns, n_cells=n_cells)
+    return least.epsilon_at(target.delta) * (1.0 + _TOLERANCE_LEAST)
 
 
 @plain_arguments
 def least_guarantee(
-    n_samples: int,
-    *,
-    n_columns: int,
-    adjacency: str = "replace-one",
-    n_cells: int = _GRID_CELLS,
+    target: ApproxDP, n_samples: int, *, n_columns: int, n_cells: int = _GRID_CELLS
 ) -> BoundedRangeDP:
     """Guarantee of the selections of `least_epsilon`; parameters as there.
 
@@ -390,8 +403,8 @@ def least_guarantee(
     -------
     BoundedRangeDP
     """
-    range_ = _least_range(n_samples, n_cells)
-    return _guarantee(ApproxDP(1.0, adjacency=adjacency), range_, 2 * n_columns)
+    pure = ApproxDP(1.0, adjacency=target.adjacency)
+    return _guarantee(pure, _least_range(n_samples, n_cells), 2 * n_columns)
 
 
 def _least_range(n_samples: int, n_cells: int) -> float:
@@ -399,24 +412,21 @@ def _least_range(n_samples: int, n_cells: int) -> float:
 
 
 def _check_enough(
-    target: ApproxDP, epsilon: float, n_samples: int, n_selections: int, n_cells: int
+    target: ApproxDP, epsilon: float, n_samples: int, n_columns: int, n_cells: int
 ) -> None:
     """Refuse a budget for which the widest of the "auto" quantiles are not wide enough."""
     if epsilon >= _least_range(n_samples, n_cells):
         return
-    n_columns = n_selections // 2
-    least = least_epsilon(
-        n_samples,
-        n_columns=n_columns,
-        delta=target.delta,
-        adjacency=target.adjacency,
-        n_cells=n_cells,
-    )
-    least = math.ceil(least * _GRID_TOLD) / _GRID_TOLD
+    least = least_epsilon(target, n_samples, n_columns=n_columns, n_cells=n_cells)
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     raise ValueError(
-        f"epsilon must be at least {least:.5g} for the bounds of "
+        f"epsilon must be at least {rounded_up(least):.5g} for the bounds of "
         f"{columns} from {n_samples} rows, at delta={target.delta:g}, or columns be fewer, or "
         "bounds stated that are known without the data; got "
         f"{target.epsilon:.6g}."
     )
+
+
+def rounded_up(epsilon: float) -> float:
+    """An epsilon as messages name it, large enough for the digits that they show."""
+    return math.ceil(epsilon * _GRID_SHOWN) / _GRID_SHOWN

@@ -1,17 +1,13 @@
 """Clipping of rows to a ball."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._validation import positive
-from skdp.learner import restored_on_error
 from skdp.mechanisms import clip_rows
-from skdp.rows._inputs import checked_rows
-
-__all__ = ["RowNormClipper"]
+from skdp.preprocessing._base import RowTransformer
 
 
-class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RowNormClipper(RowTransformer):
     """Scale rows longer than ``norm`` back onto the ball of that radius.
 
     Shorter rows stay as they are. Sparse rows stay sparse.
@@ -46,60 +42,21 @@ class RowNormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [0.5, 0.5]])
     """
 
-    _doc_link_module = "skdp"
-    _doc_link_template = (
-        "https://skdp.readthedocs.io/en/latest/api/generated/"
-        "{estimator_module}.{estimator_name}.html"
-    )
+    _dtypes = (np.float64, np.float32)
+    _takes_sparse, _takes_nan = True, False
 
     def __init__(self, norm=1.0):
         self.norm = norm
 
-    def fit(self, X, y=None):
-        """Check the parameter and remember the columns; nothing else of ``X`` is used.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to be transformed later.
-
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        RowNormClipper
-            The transformer itself.
-        """
+    def _check_parameters(self):
         positive(norm=self.norm)
-        with restored_on_error(self):
-            self._validated(X, reset=True)
-        return self
 
-    def transform(self, X):
-        """Shorten the rows that are too long.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of any length.
-
-        Returns
-        -------
-        {ndarray, CSR matrix} of shape (n_samples, n_features)
-            Rows of Euclidean norm at most ``norm``.
-        """
-        positive(norm=self.norm)
-        X = self._validated(X, reset=False)
+    def _transformed(self, X):
+        self._check_parameters()  # there may have been no fit
         clipped = clip_rows(X, self.norm)
         return X.copy() if clipped is X else clipped
 
-    def _validated(self, X, reset):
-        return checked_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.requires_fit = False
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -1,39 +1,119 @@
 """Replacing missing values by what is learned within a budget, or by a public constant."""
 
-import math
-from collections.abc import Mapping
-from numbers import Real
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
-from skdp._random._source import noise_source
-from skdp._validation import SEARCH_RANGE, boolean, one_of, shown
-from skdp.learner import (
-    LinkedDocumentation,
-    StatedGuarantee,
-    charge,
-    check_budget,
-    unchanged_on_error,
-    warn_of_delta,
+from skdp._random._source import NoiseSource
+from skdp._validation import SEARCH_RANGE, boolean, counts, finite, one_of, plain_arguments, shown
+from skdp.mechanisms import select
+from skdp.preprocessing._base import (
+    PrivateTransformer,
+    array_of,
+    check_names,
+    label_codes,
+    per_column,
 )
-from skdp.preprocessing._bounded_scaler import by_name
-from skdp.preprocessing._most_frequent import MostFrequentRelease
-from skdp.preprocessing._quantile_scaler import check_names, numbers_of, of_columns, planned
-from skdp.preprocessing._quantiles import QuantileRelease
-from skdp.preprocessing._spline_basis import columns_named
-from skdp.privacy import ApproxDP
+from skdp.preprocessing._quantile_scaler import planned
+from skdp.preprocessing._quantiles import QuantileRelease, selections_guarantee
+from skdp.privacy import (
+    ApproxDP,
+    BoundedRangeDP,
+    Guarantee,
+    bounded_range_epsilon,
+    n_records_changed,
+)
 from skdp.rows._inputs import checked_rows, is_missing
 
-__all__ = ["DPSimpleImputer"]
+
+@dataclass(frozen=True)
+class MostFrequentRelease:
+    """For each column, the category that most rows have, or one that nearly as many have.
+
+    Privacy: the utility of a category is the number of its rows. Replacing a record takes a row
+    from one category at most and gives it to another, so that changes of utilities differ by at
+    most 2 from category to category; adding or removing one changes one number by 1. Each
+    selection has a bounded range of ``epsilon``. A record has one category in every column, and
+    all selections compose. A column with one category is not looked at.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bounded range of each selection.
+
+    n_categories : tuple of int
+        Of each column, public.
+
+    guarantee : BoundedRangeDP
+
+    References
+    ----------
+    McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007. Dong, Durfee and
+    Rogers, "Optimal differential privacy composition for exponential mechanisms", ICML 2020.
+    """
+
+    epsilon: float
+    n_categories: tuple[int, ...]
+    guarantee: BoundedRangeDP
+
+    @classmethod
+    @plain_arguments
+    def plan(cls, target: ApproxDP, *, n_categories: Sequence[int]) -> Self:
+        """Release that meets ``target``, from public numbers.
+
+        Parameters
+        ----------
+        target : ApproxDP
+
+        n_categories : sequence of int
+            Number of public categories of each column.
+
+        Returns
+        -------
+        MostFrequentRelease
+        """
+        sizes = tuple(int(size) for size in counts(n_categories=n_categories, least=1))
+        n_selections = sum(size > 1 for size in sizes)
+        epsilon = bounded_range_epsilon(target, max(n_selections, 1))
+        guarantee = selections_guarantee(target, epsilon, n_selections, "categories")
+        return cls(epsilon, sizes, guarantee)
+
+    def __call__(self, codes: np.ndarray, noise: NoiseSource) -> np.ndarray:
+        """Release the places of the categories.
+
+        Parameters
+        ----------
+        codes : ndarray of int, shape (n_samples, n_columns)
+            Place of each row's category; -1 where it is missing or none of them.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        ndarray of int, shape (n_columns,)
+        """
+        places = np.zeros(len(self.n_categories), dtype=int)
+        spread = n_records_changed(self.guarantee.adjacency)
+        for j, size in enumerate(self.n_categories):
+            if size > 1:
+                places[j] = select(
+                    np.bincount(codes[:, j] + 1, minlength=size + 1)[1:],
+                    epsilon=self.epsilon,
+                    spread=spread,
+                    random_state=noise,
+                    purpose="the most frequent category of a column",
+                )
+        return places
+
 
 _GRID_DIGITS = 17  # that tell floats apart
 _STRATEGIES = ("median", "most_frequent", "constant")
 
 
-class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, BaseEstimator):
+class DPSimpleImputer(PrivateTransformer):
     """Replace missing values by a private median or category, or by a public constant.
 
     Privacy: the replacements satisfy ``guarantee_``, whatever the data are, and nothing else is
@@ -66,7 +146,8 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         `DPQuantileScaler`.
 
     add_indicator : bool, default=False
-        Whether one column for each column is appended, which is 1 where its value is missing.
+        Whether one column for each column is appended, ``missingindicator_<column>``, which is 1
+        where its value is missing.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours.
@@ -129,18 +210,18 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
 
     def __init__(
         self,
-        epsilon=1.0,
-        delta=0.0,
+        epsilon: Any = 1.0,
+        delta: Any = 0.0,
         *,
-        strategy="median",
-        fill_value=None,
-        categories=None,
-        search_range=SEARCH_RANGE,
-        add_indicator=False,
-        adjacency="replace-one",
-        random_state=None,
-        ledger=None,
-    ):
+        strategy: Any = "median",
+        fill_value: Any = None,
+        categories: Any = None,
+        search_range: Any = SEARCH_RANGE,
+        add_indicator: Any = False,
+        adjacency: Any = "replace-one",
+        random_state: Any = None,
+        ledger: Any = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.strategy = strategy
@@ -152,208 +233,126 @@ class DPSimpleImputer(LinkedDocumentation, StatedGuarantee, TransformerMixin, Ba
         self.random_state = random_state
         self.ledger = ledger
 
-    def fit(self, X, y=None):
-        """Learn the replacements under ``(epsilon, delta)``-differential privacy.
+    def _check_parameters(self) -> None:
+        one_of(_STRATEGIES, strategy=self.strategy)
+        boolean(add_indicator=self.add_indicator)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            NaN and None are missing values.
+    def _plan(self, X: np.ndarray) -> QuantileRelease | MostFrequentRelease | None:
+        if self.strategy == "constant":
+            return None
+        if self.strategy == "median":
+            return QuantileRelease.plan(
+                self._target(),
+                n_columns=self.n_features_in_,
+                n_samples_public=None,
+                quantiles=(0.5,),
+                search_range=per_column(self._column_names, search_range=self.search_range),
+            )
+        return self._most_frequent(self.n_features_in_, self._column_names)
 
-        y : None
-            Ignored.
+    def _most_frequent(self, n: int, names: Any) -> MostFrequentRelease:
+        sizes = [*map(len, self._categories(n, names))]
+        return MostFrequentRelease.plan(self._target(), n_categories=sizes)
 
-        Returns
-        -------
-        self : object
+    def _learn(self, X: np.ndarray, release: Any, noise: Any) -> None:
+        if self.strategy == "constant":
+            values = self._fill_values()
+        elif self.strategy == "median":
+            values = [_roundest(low, high) for ((low, high),) in release(X, noise)]
+        else:
+            lists = self._categories(self.n_features_in_, self._column_names)
+            codes = [label_codes(X[:, j], own) for j, own in enumerate(lists)]
+            places = release(np.column_stack(codes), noise)
+            values = [own[place] for own, place in zip(lists, places, strict=True)]
+        self.statistics_ = array_of(values, X.dtype)
 
-        Raises
-        ------
-        ValueError
-            If a parameter or the input is invalid; nothing is charged then.
-        BudgetExceededError
-            If the ledger cannot pay; the old replacements stay.
-        """
-        with unchanged_on_error(self):
-            check_budget(self)
-            one_of(_STRATEGIES, strategy=self.strategy)
-            boolean(add_indicator=self.add_indicator)
-            X = self._validated(X, reset=True)
-            learn, guarantee = getattr(self, f"_{self.strategy}")()
-            if self.strategy != "constant":
-                warn_of_delta(self, len(X))
-                charge(self, guarantee)
-            statistics = learn(X, noise_source(self.random_state))
-            self.statistics_ = statistics
-            self.guarantee_ = self._stated(guarantee)
-        return self
-
-    def transform(self, X):
-        """Replace missing values, and append the indicators that were asked for.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-        """
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
+    def _transformed(self, X: np.ndarray) -> np.ndarray:
         missing = _missing(X)
         X = np.where(missing, self.statistics_, X)
         if not self.add_indicator:
             return X
         return np.hstack([X, missing.astype(np.float64).astype(X.dtype)])
 
-    def get_feature_names_out(self, input_features=None):
-        """Names of the columns, and ``missingindicator_<column>`` of the indicators.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of the columns. None takes ``feature_names_in_``, or "x0", "x1" and so on.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        check_is_fitted(self)
-        names = list(columns_named(self, input_features))
+    def _names_out(self, names: list) -> list:
         indicators = [f"missingindicator_{name}" for name in names]
-        return np.array(names + indicators * bool(self.add_indicator), dtype=object)
+        return names + indicators * bool(self.add_indicator)
 
-    # What each strategy learns, and what that costs
-
-    def _median(self):
-        names = getattr(self, "feature_names_in_", None)
-        release = QuantileRelease.plan(
-            self._target(),
-            n_columns=self.n_features_in_,
-            n_samples_public=None,
-            quantiles=(0.5,),
-            search_range=of_columns(names, search_range=self.search_range),
-        )
-
-        def learn(X, noise):
-            return np.array([_roundest(low, high) for ((low, high),) in release(X, noise)])
-
-        return learn, release.guarantee
-
-    def _most_frequent(self):
-        names = getattr(self, "feature_names_in_", None)
-        categories = self._categories(self.n_features_in_, names)
-        release = MostFrequentRelease.plan(self._target(), n_categories=[*map(len, categories)])
-
-        def learn(X, noise):
-            codes = np.column_stack(
-                [_codes(own, X[:, j]) for j, own in enumerate(categories)],
-            )
-            chosen = release(codes, noise)
-            values = [own[place] for own, place in zip(categories, chosen, strict=True)]
-            return _array(values, X.dtype)
-
-        return learn, release.guarantee
-
-    def _constant(self):
-        values = self._fill_values()
-        return (lambda X, noise: _array(values, X.dtype)), ApproxDP(0.0, adjacency=self.adjacency)
-
-    def _planned_guarantee(self, n_features):
+    def _planned_guarantee(self, n_features: int | None) -> Guarantee:
         """What a fit is charged, from parameters and the number of columns alone."""
         if self.strategy == "constant":
-            return ApproxDP(0.0, adjacency=self.adjacency)
+            return self._free()
         if n_features is None:
             return self._target()
         if self.strategy == "median":
             return planned(self._target(), n_features, (0.5,))
         names = list(self.categories) if isinstance(self.categories, Mapping) else None
-        sizes = [*map(len, self._categories(n_features, names))]
-        return MostFrequentRelease.plan(self._target(), n_categories=sizes).guarantee
+        return self._most_frequent(n_features, names).guarantee
 
-    def _n_outputs(self, n_features):
+    def _n_outputs(self, n_features: int | None) -> int | None:
         """Number of columns that come out; None where it is not known yet."""
         return None if n_features is None else n_features * (1 + bool(self.add_indicator))
 
-    def _target(self):
-        return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
-
     # The input, and parameters by column
 
-    def _validated(self, X, reset):
+    def _validated(self, X: Any, reset: bool) -> np.ndarray:
         if self._is_numeric():
-            return numbers_of(self, X, reset=reset)
+            return super()._validated(X, reset)
         check_names(X)
         return checked_rows(
-            self,
-            X,
-            reset=reset,
-            accept_sparse=False,
-            dtype=object,
-            ensure_all_finite=False,
+            self, X, reset=reset, accept_sparse=False, dtype=object, ensure_all_finite=False
         )
 
-    def _is_numeric(self):
+    def _is_numeric(self) -> bool:
         """Whether values are floats, by the parameters alone."""
         if self.strategy == "median":
             return True
         given = self.fill_value if self.strategy == "constant" else self.categories
         return all(_is_number(value) for value in _leaves(given))
 
-    def _fill_values(self):
-        n, given = self.n_features_in_, self.fill_value
-        if isinstance(given, Mapping):
-            values = by_name(getattr(self, "feature_names_in_", None), fill_value=given)
-        else:
-            values = list(given) if _is_list(given) else [given] * n
+    def _fill_values(self) -> list:
+        n = self.n_features_in_
+        given = per_column(self._column_names, fill_value=self.fill_value)
+        values = list(given) if _is_list(given) else [given] * n
         if len(values) != n or not all(_is_number(v) or isinstance(v, str) for v in values):
             raise ValueError(
                 "fill_value must be a number or a string, one for all or one for each of the "
-                f"{n} columns, where strategy='constant'; got {shown(given)}."
+                f"{n} columns, where strategy='constant'; got {shown(self.fill_value)}."
             )
         return values
 
-    def _categories(self, n, names):
-        given = self.categories
-        if isinstance(given, Mapping):
-            lists = by_name(names, categories=given)
-        elif _is_list(given):
-            lists = list(given)
-            if not any(_is_list(own) for own in lists):
-                lists = [lists] * n
-        else:
-            lists = []
+    def _categories(self, n: int, names: Any) -> list[list]:
+        given = per_column(names, categories=self.categories)
+        lists = list(given) if _is_list(given) else []
+        if not isinstance(self.categories, Mapping) and not any(map(_is_list, lists)):
+            lists = [lists] * n
         if len(lists) != n or not all(map(_is_list_of_values, lists)):
             raise ValueError(
                 "categories must be a public list of distinct values, none of them missing, one "
                 f"for all or one for each of the {n} columns, where strategy='most_frequent'; "
-                f"got {shown(given)}. Where no list is public, fill in a constant."
+                f"got {shown(self.categories)}. Where no list is public, fill in a constant."
             )
         return [list(own) for own in lists]
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.input_tags.string = tags.input_tags.categorical = not self._is_numeric()
         return tags
 
 
-def _is_number(value):
-    if not isinstance(value, Real) or isinstance(value, bool):
-        return False
+def _is_number(value: Any) -> bool:
     try:
-        return math.isfinite(value)
-    except OverflowError:
+        finite(value=value)
+    except ValueError:
         return False
+    return True
 
 
-def _is_list(value):
+def _is_list(value: Any) -> bool:
     """Whether a value is a list of others; an array of no dimension is not."""
     return isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
 
 
-def _leaves(given):
+def _leaves(given: Any) -> list:
     """Values in a parameter, whatever its form."""
     if isinstance(given, Mapping):
         given = list(given.values())
@@ -362,7 +361,7 @@ def _leaves(given):
     return [given]
 
 
-def _is_list_of_values(own):
+def _is_list_of_values(own: Any) -> bool:
     if not _is_list(own) or len(own) == 0:
         return False
     try:
@@ -371,33 +370,13 @@ def _is_list_of_values(own):
         return False
 
 
-def _array(values, dtype):
-    """Values as an array, whatever they are."""
-    array = np.empty(len(values), dtype=dtype)
-    array[:] = values
-    return array
-
-
-def _missing(X):
+def _missing(X: np.ndarray) -> np.ndarray:
     if X.dtype == object:
         return np.array([[is_missing(value) for value in row] for row in X], dtype=bool)
     return np.isnan(X)
 
 
-def _codes(categories, values):
-    """Place of each value among the categories, -1 for others."""
-    places = {category: place for place, category in enumerate(categories)}
-
-    def place(value):
-        try:
-            return places.get(value, -1)
-        except Exception:  # no value of a category, and objects raise what they like
-            return -1
-
-    return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
-
-
-def _roundest(low, high):
+def _roundest(low: float, high: float) -> float:
     """Number in [low, high) with the fewest digits, for a cell of a public grid."""
     middle = low / 2 + high / 2
     if low <= 0.0 < high:

@@ -1,14 +1,14 @@
 """Splines on public knots: each column becomes several, row by row."""
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from scipy import sparse
+from scipy.interpolate import BSpline
 
 from skdp._defaults import pipeline as defaults
 from skdp._validation import (
+    TargetRange,
     boolean,
     int_or_auto,
     is_auto,
@@ -17,22 +17,121 @@ from skdp._validation import (
     positive_int,
     shown,
 )
-from skdp.learner import LinkedDocumentation, restored_on_error
-from skdp.preprocessing._bounded_scaler import by_name, column_limits
-from skdp.preprocessing._spline_basis import (
-    ROUNDED_UP,
-    columns_named,
-    spline_names,
-    spline_weights,
-    stacked_splines,
-)
-from skdp.rows._inputs import checked_rows
+from skdp.preprocessing._base import RowTransformer, increasing_floats, per_column
+from skdp.preprocessing._bounded_scaler import column_limits
 
-__all__ = [
-    "AUTOMATIC_SPLINES",
-    "BoundedSplineTransformer",
-    "automatic_n_splines",
-]
+# What rounding can add to the sum of the weights of a column, as a factor.
+ROUNDED_UP = 1.0 + 2.0**-48
+
+
+def spline_weights(x, knots, degree=1):
+    """B-splines on given knots, at the values of one column.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Values in the units of the knots, clipped to them. NaN, a missing value, has zeros. Linear
+        B-splines in another distance are those of values and knots that are mapped to it, by a
+        logarithm or an area sine.
+
+    knots : ndarray of shape (n_knots,)
+        Increasing, the ends of the range among them.
+
+    degree : int, default=1
+
+    Returns
+    -------
+    index : ndarray of int32, shape (n, degree + 1)
+        Which splines, of ``n_knots + degree - 1``, may be other than zero.
+
+    weights : ndarray of shape (n, degree + 1)
+        What they are: not negative, and of a sum of at most ``1 + 2**-48``.
+
+    Notes
+    -----
+    Between two knots the weights of linear B-splines are f and 1 - f for a float f in [0, 1], and
+    their sum is 1 up to one rounding. What is computed for other degrees is clipped at zero and
+    divided by its sum, where that is above 1, which leaves the roundings of a sum of six and of a
+    quotient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing._splines import spline_weights
+    >>> index, weights = spline_weights(np.array([0.5, np.nan]), np.array([0.0, 2.0, 3.0]))
+    >>> index[0], weights
+    (array([0, 1], dtype=int32), array([[0.75, 0.25],
+           [0.  , 0.  ]]))
+    """
+    missing = np.isnan(x)
+    x = np.where(missing, knots[0], np.clip(x, knots[0], knots[-1]))
+    if degree == 1:
+        left = np.searchsorted(knots[1:-1], x, side="right")
+        share = (x - knots[left]) / np.diff(knots)[left]
+        index = np.stack([left, left + 1], axis=1).astype(np.int32)
+        weights = np.stack([1.0 - share, share], axis=1)
+    else:
+        matrix = BSpline.design_matrix(x, np.pad(knots, degree, mode="edge"), degree)
+        index = matrix.indices.reshape(-1, degree + 1).astype(np.int32)
+        weights = np.maximum(np.nan_to_num(matrix.data), 0.0).reshape(-1, degree + 1)
+        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1.0)
+    weights[missing] = 0.0
+    return index, weights
+
+
+class SplineOutput(RowTransformer):
+    """Base of transformers that make splines of each column, or leave it one column."""
+
+    sparse_output: bool
+
+    def _n_splines_out(self):
+        """Number of splines of each column."""
+        raise NotImplementedError
+
+    def _stacked(self, parts):
+        """Splines of the columns side by side.
+
+        Parameters
+        ----------
+        parts : list of (index, weights)
+            As `spline_weights` returns them, for each column.
+
+        Returns
+        -------
+        {CSR matrix, ndarray} of shape (n, n_splines)
+            The number of entries of a row follows from the degrees: zeros are kept.
+        """
+        ends = np.cumsum(self._n_splines_out())
+        starts = np.array([0, *ends[:-1]], dtype=np.int32)
+        index = np.hstack([own + start for (own, _), start in zip(parts, starts, strict=True)])
+        weights = np.hstack([own for _, own in parts])
+        n, width = weights.shape
+        pointers = np.arange(0, n * width + 1, width)
+        entries = weights.ravel(), index.ravel(), pointers
+        out = sparse.csr_matrix(entries, shape=(n, int(ends[-1])))
+        return out if self.sparse_output else out.toarray()
+
+    def _store_norms(self):
+        """Store bounds on the norms of rows, of splines or of numbers in [-1, 1]."""
+        self.x_norm_ = math.sqrt(self.n_features_in_) * ROUNDED_UP
+        self.x_l1_norm_ = float(self.n_features_in_) * ROUNDED_UP
+
+    def _names_out(self, names):
+        return [
+            name if number == 1 else f"{name}_sp_{i}"
+            for name, number in zip(names, self._n_splines_out(), strict=True)
+            for i in range(number)
+        ]
+
+
+def checked_n_splines(n_splines):
+    """Check a number of splines, for which "auto" stands as well, and return it."""
+    int_or_auto(n_splines=n_splines)
+    number = AUTOMATIC_SPLINES if is_auto(n_splines) else int(n_splines)
+    if number > _LIMIT_SPLINES:
+        raise ValueError(f"n_splines must be at most {_LIMIT_SPLINES:,}; got {number}.")
+    return number
+
 
 # Splines of a column where neither the number of rows nor the budget is known.
 AUTOMATIC_SPLINES = int(defaults.N_SPLINES)
@@ -41,13 +140,13 @@ _KNOTS = ("uniform", "log")
 _LIMIT_SPLINES, _LIMIT_DEGREE = 10_000, 5
 
 
-class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
-    """Replace each column by B-splines on public knots, so that a linear model bends.
+class BoundedSplineTransformer(SplineOutput):
+    """Replace each column by B-splines on public knots, so that a linear model fits curves.
 
-    The splines of degree 1 are hats: each is 1 at its knot, and 0 from the next ones on. A linear
-    model on them is piecewise linear in each column, and additive. Values are cut to the public
+    Linear B-splines, of degree 1, are 1 at their knot, and 0 from the next ones on. A linear model
+    on them is piecewise linear in each column, and additive. Values are clipped to the public
     bounds first. A missing value has zeros in all splines of its column. There is no way back
-    from splines to values.
+    from splines to values. Splines are named ``<column>_sp_<number>``.
 
     Privacy: each row is transformed on its own, by numbers that were written down before the data
     were seen. Nothing is learned, so the transformer costs no budget and neighbouring data sets
@@ -110,7 +209,7 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
     -----
     At each value the splines of a column are not negative and sum to 1, so that a row of m columns
     has an l1 norm of m, and a Euclidean norm of at most sqrt(m): that of a row whose values are
-    all bounds, or, with hats, knots. In all our trials, scaling rows to norm 1 did better than
+    all bounds, or, with degree 1, knots. In all our trials, scaling rows to norm 1 did better than
     ``x_norm=sqrt(m)``.
 
     At the bounds knots are repeated, as many times as the degree says, so that the first and the
@@ -149,84 +248,32 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
         self.knots = knots
         self.sparse_output = sparse_output
 
-    def fit(self, X, y=None):
-        """Check the parameters and remember the columns; nothing else of ``X`` is used.
+    def _prepare(self, X):
+        self.knots_ = [column.knots_in_units() for column in self._columns()]
+        self._store_norms()
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows to be transformed later.
-
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        BoundedSplineTransformer
-            The transformer itself.
-        """
-        with restored_on_error(self):
-            self._validated(X, reset=True)
-            self.knots_ = [column.knots_in_units() for column in self._columns()]
-            self.x_norm_ = math.sqrt(self.n_features_in_) * ROUNDED_UP
-            self.x_l1_norm_ = float(self.n_features_in_) * ROUNDED_UP
-        return self
-
-    def transform(self, X):
-        """Compute the splines of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows in the units of ``bounds``. NaN is a missing value.
-
-        Returns
-        -------
-        {CSR matrix, ndarray} of shape (n_samples, n_features_out)
-            Values in [0, 1], except for ``n_splines=1``, where they are in [-1, 1].
-        """
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
+    def _transformed(self, X):
         columns = self._columns()
-        parts = [column.weights(X[:, j]) for j, column in enumerate(columns)]
-        out = stacked_splines(parts, [column.n_splines for column in columns])
-        return out if self.sparse_output else out.toarray()
+        return self._stacked([column.weights(X[:, j]) for j, column in enumerate(columns)])
 
-    def get_feature_names_out(self, input_features=None):
-        """Names of the splines: ``<column>_sp_<number>``, or the column's own for a line.
-
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Names of the columns. None takes ``feature_names_in_``, or "x0", "x1" and so on.
-
-        Returns
-        -------
-        ndarray of str
-        """
-        check_is_fitted(self)
-        names = columns_named(self, input_features)
-        return spline_names(names, [column.n_splines for column in self._columns()])
-
-    def _validated(self, X, reset):
-        return checked_rows(
-            self,
-            X,
-            reset=reset,
-            accept_sparse=False,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-        )
+    def _n_splines_out(self):
+        return [column.n_splines for column in self._columns()]
 
     def _columns(self):
         """What becomes of each column, by the parameters alone."""
         boolean(sparse_output=self.sparse_output)
-        n_splines = self._checked_n_splines()
-        n, names = self.n_features_in_, getattr(self, "feature_names_in_", None)
-        knots = self.knots
-        if isinstance(knots, Mapping):
-            knots = by_name(names, knots=knots)
-        elif isinstance(knots, str):
+        positive_int(degree=self.degree)
+        if self.degree > _LIMIT_DEGREE:
+            raise ValueError(f"degree must be at most {_LIMIT_DEGREE}; got {shown(self.degree)}.")
+        n_splines = checked_n_splines(self.n_splines)
+        if 1 < n_splines <= self.degree:
+            raise ValueError(
+                f"n_splines must be above degree={self.degree}, or 1 for a straight line; "
+                f"got {n_splines}."
+            )
+        n, names = self.n_features_in_, self._column_names
+        knots = per_column(names, knots=self.knots)
+        if isinstance(knots, str):
             knots = [knots] * n
         try:
             knots = list(knots)
@@ -245,27 +292,6 @@ class BoundedSplineTransformer(LinkedDocumentation, TransformerMixin, BaseEstima
             _Column.of(own, n_splines, int(self.degree), first, last, title)
             for own, first, last, title in zip(knots, low, high, titles, strict=True)
         ]
-
-    def _checked_n_splines(self):
-        positive_int(degree=self.degree)
-        int_or_auto(n_splines=self.n_splines)
-        if self.degree > _LIMIT_DEGREE:
-            raise ValueError(f"degree must be at most {_LIMIT_DEGREE}; got {shown(self.degree)}.")
-        n_splines = AUTOMATIC_SPLINES if is_auto(self.n_splines) else int(self.n_splines)
-        if n_splines > _LIMIT_SPLINES:
-            raise ValueError(f"n_splines must be at most {_LIMIT_SPLINES:,}; got {n_splines}.")
-        if 1 < n_splines <= self.degree:
-            raise ValueError(
-                f"n_splines must be above degree={self.degree}, or 1 for a straight line; "
-                f"got {n_splines}."
-            )
-        return n_splines
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
 
 
 class _Column:
@@ -291,7 +317,12 @@ class _Column:
     def of(cls, knots, n_splines, degree, low, high, title):
         """Make it of parameters; ``title`` names the column in messages."""
         if not isinstance(knots, str):
-            return cls(_own_knots(knots, title), degree)
+            own = increasing_floats(knots, "knots", f" for column {title}")
+            if len(own) > _LIMIT_SPLINES:
+                raise ValueError(
+                    f"knots must be at most {_LIMIT_SPLINES:,}; got {len(own)} for column {title}."
+                )
+            return cls(own, degree)
         if knots not in _KNOTS:
             raise ValueError(
                 f"knots must be 'uniform', 'log' or arrays; got {shown(knots)} for column {title}."
@@ -300,7 +331,6 @@ class _Column:
         first, last = (0.0, math.log1p(high - low)) if logged else (float(low), float(high))
         degree = 0 if n_splines == 1 else degree
         places = np.linspace(first, last, max(2, n_splines - degree + 1))
-        places[[0, -1]] = first, last
         if not (np.diff(places) > 0.0).all():
             raise ValueError(
                 f"n_splines must be smaller for bounds as close as ({low:g}, {high:g}), those of "
@@ -324,35 +354,16 @@ class _Column:
             x = np.log1p(np.clip(x, low, high) - low)
         if self.degree:
             return spline_weights(x, self.knots, self.degree)
-        low, high = self.knots
-        scaled = (np.clip(x, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
-        scaled = np.clip(np.nan_to_num(scaled, nan=0.0), -1.0, 1.0)
+        scaled = np.nan_to_num(TargetRange(*self.knots).scaled(x), nan=0.0)
         return np.zeros((len(x), 1), dtype=np.int32), scaled[:, np.newaxis]
-
-
-def _own_knots(knots, title):
-    try:
-        places = np.array(knots, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError):
-        places = np.empty(0)
-    with np.errstate(all="ignore"):
-        steps = np.diff(places) if places.ndim == 1 else np.empty(0)
-        valid = len(steps) > 0 and np.isfinite(places).all() and (steps > 0.0).all()
-        valid = valid and np.isfinite(places[-1] - places[0])
-    if not valid or len(places) > _LIMIT_SPLINES:
-        raise ValueError(
-            "knots must be finite numbers, two or more, each above the one before; "
-            f"got {shown(knots)} for column {title}."
-        )
-    return places
 
 
 @plain_arguments
 def automatic_n_splines(q, n_columns):
-    """Number of hats of a column, by public numbers.
+    """Number of linear B-splines of a column, by public numbers.
 
-    Few hats bend little, and each brings noise of its own: the more rows and budget there are for
-    the columns, the more hats pay.
+    Few splines fit little curvature, and each brings noise of its own: the more rows and budget
+    there are for the columns, the more splines pay.
 
     Parameters
     ----------

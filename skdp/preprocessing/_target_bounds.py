@@ -19,8 +19,6 @@ from skdp.learner import Release
 from skdp.preprocessing._quantiles import QuantileRelease, least_epsilon
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee, gaussian_epsilon
 
-__all__ = ["TargetBounds", "check_search_range", "gaussian_rest"]
-
 R = TypeVar("R", bound=Release)
 
 # Part of the squared mu, or of a pure epsilon, that bounds take.
@@ -87,11 +85,9 @@ class TargetBounds:
                 f"and delta={target.delta:g}, or y_bounds be given, from what is known without "
                 f"the data; got {target.epsilon:.6g}."
             )
+        part = _share_of(replace(target, refined=None))
         quantiles = QuantileRelease.plan(
-            _share_of(replace(target, refined=None)),
-            n_columns=1,
-            n_samples_public=n_samples,
-            search_range=search_range,
+            part, n_columns=1, n_samples_public=n_samples, search_range=search_range
         )
         return cls(quantiles, target)
 
@@ -113,7 +109,13 @@ class TargetBounds:
         """
         if n_samples is None or target.adjacency == "add-remove":
             return 0.0
-        least = _least(target, n_samples) * (1.0 + 1e-6)
+        least = least_epsilon(replace(target, delta=0.0, refined=None), n_samples, n_columns=1)
+        if target.delta == 0.0:
+            least /= _PURE_SHARE
+        else:  # as in `_share_of`, the other way round
+            mu = least / (4.0 * math.sqrt(_SHARE / 2.0))
+            least = gaussian_epsilon(mu=mu, delta=target.delta)
+        least *= 1.0 + 1e-6
         if least == 0.0:  # delta alone is enough for so many rows
             return 0.0
         digit = 10.0 ** (math.floor(math.log10(least)) - 4)
@@ -175,9 +177,8 @@ class TargetBounds:
         -------
         (float, float)
         """
-        ((low, high),) = self.quantiles.bounds(
-            np.reshape(y, (-1, 1)), noise, keep_sign=True
-        ).tolist()
+        bounds, _ = self.quantiles.bounds(np.reshape(y, (-1, 1)), noise, keep_sign=True)
+        low, high = bounds[0].tolist()
         return low, high
 
 
@@ -237,12 +238,3 @@ def _share_of(target: ApproxDP) -> ApproxDP:
         return replace(target, epsilon=_PURE_SHARE * target.epsilon)
     each = 2.0 * target.gaussian_target().mu * math.sqrt(_SHARE / 2.0)
     return replace(target, epsilon=2.0 * each, delta=0.0)
-
-
-def _least(target: ApproxDP, n_samples: int) -> float:
-    """Least epsilon of a budget of which bounds have their share."""
-    part = least_epsilon(n_samples, n_columns=1, adjacency=target.adjacency)
-    if target.delta == 0.0:
-        return part / _PURE_SHARE
-    # As in `_share_of`, the other way round.
-    return gaussian_epsilon(mu=part / (4.0 * math.sqrt(_SHARE / 2.0)), delta=target.delta)

@@ -8,21 +8,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
-from skdp._validation import positive, probability, shown, store
+from skdp._validation import positive_int, probability, shown, store
 from skdp.exceptions import NoConversionError
-from skdp.privacy._base import Guarantee, decimal, union
-from skdp.privacy._calibration import gaussian_mu
 from skdp.privacy._composition import ComposedDP, compose, part_size
-from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
-
-__all__ = ["BoundedRangeDP", "bounded_range_epsilon"]
+from skdp.privacy._guarantees import (
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    decimal,
+    gaussian_mu,
+    union,
+)
 
 _LARGEST = 300.0  # losses whose exponential is far from an overflow
 _N_STEPS = 600  # of the grid of losses, at least
@@ -95,11 +99,7 @@ class BoundedRangeDP(Guarantee):
             return
         if not isinstance(self.then, Guarantee):
             raise ValueError(f"then must be a guarantee or None; got {shown(self.then)}.")
-        for name in ("adjacency", "unit"):
-            own, after = getattr(self, name), getattr(self.then, name)
-            if own != after:
-                raise ValueError(f"then must have {name} {own!r}; got {after!r}.")
-        store(self, caveats=union(self.caveats, self.then.caveats))
+        self._rest_on("then", self.then)
 
     def followed_by(self, rest: Guarantee) -> "BoundedRangeDP":
         """Return the guarantee of these selections and of what is released after them.
@@ -120,10 +120,6 @@ class BoundedRangeDP(Guarantee):
         then = rest if self.then is None else compose([self.then, rest])
         return replace(self, then=then, caveats=caveats)
 
-    def _plain(self, unit: str = "record") -> "BoundedRangeDP":
-        then = None if self.then is None else self.then._plain(unit)
-        return replace(self, mechanism="", source="", unit=unit, caveats=(), then=then)
-
     def _pure_epsilon(self) -> Fraction | None:
         rest = Fraction(0) if self.then is None else self.then._pure_epsilon()
         return None if rest is None else _sum(self.epsilons) + rest
@@ -134,7 +130,13 @@ class BoundedRangeDP(Guarantee):
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
         then = None if self.then is None else self.then._plain()
-        delta = _sum_bound(self.epsilons, then, epsilon)
+        # If the selections are pure releases, epsilons add.
+        pure = float(_sum(self.epsilons))
+        if then is None:
+            delta = ApproxDP(pure)._profile(epsilon)
+        else:
+            after = then._profile(np.maximum(epsilon - pure, 0.0))
+            delta = np.where(epsilon >= pure, after, 1.0)
         with suppress(NoConversionError):
             delta = np.minimum(delta, self.to_zcdp()._profile(epsilon))
         curve = _curve(self.epsilons, then)
@@ -163,10 +165,8 @@ class BoundedRangeDP(Guarantee):
         mu = math.hypot(*mus) * (1 + 1e-14)
         return GaussianDP(mu, **self._context()) if math.isfinite(mu) else super().to_gdp()
 
-    def to_replace_one(self) -> "BoundedRangeDP":
+    def _of_replacing(self) -> "BoundedRangeDP":
         """Convert by group privacy for two: ranges add up, outcome by outcome."""
-        if self.adjacency == "replace-one":
-            return self
         then = None if self.then is None else self.then.to_replace_one()
         twice = tuple(2 * epsilon for epsilon in self.epsilons)
         return replace(self, epsilons=twice, then=then, adjacency="replace-one")
@@ -200,17 +200,6 @@ def _sum(epsilons: tuple[float, ...]) -> Fraction:
     return sum((k * decimal(e) for e, k in Counter(epsilons).items()), Fraction(0))
 
 
-def _sum_bound(
-    epsilons: tuple[float, ...], then: Guarantee | None, epsilon: np.ndarray
-) -> np.ndarray:
-    """Profile if the selections are pure releases, whose epsilons add."""
-    pure = float(_sum(epsilons))
-    if then is None:
-        return ApproxDP(pure)._profile(epsilon)
-    after = then._profile(np.maximum(epsilon - pure, 0.0))
-    return np.where(epsilon >= pure, after, 1.0)
-
-
 @dataclass(frozen=True, eq=False)
 class _Curve:
     """Profile at ``interval * k``; straight in ``exp(epsilon)`` between, constant above."""
@@ -227,62 +216,55 @@ class _Curve:
         return (low + (high - low) * share) * (1 + _SLACK)
 
     def before(self, epsilon: float, count: int) -> "_Curve":
-        """Profile with further selections of range ``epsilon``, before all."""
-        n_steps = round(epsilon / self.interval)
-        step = _Step(epsilon, n_steps, self.interval, len(self.delta))
+        """Profile with further selections of range ``epsilon``, before all.
+
+        ``epsilon`` is a multiple of the interval. Of each selection it is the largest mean of the
+        profile after it, at what the selection leaves of each epsilon.
+        """
+        n = round(epsilon / self.interval)
+        t = self.interval * np.arange(n - 1, -1, -1)
+        growth = np.exp(t)
+        scale = math.expm1(epsilon)
+        # Probabilities of the losses t and t - epsilon.
+        first, second = growth * np.expm1(epsilon - t) / scale, np.expm1(t) / scale
+        below = self.interval * np.arange(n, 0, -1)
+        shift, odds = -np.expm1(-below), np.exp(-below)
+        value, more = np.empty((2, len(self.delta), n))
         delta = self.delta
         with np.errstate(all="ignore"):
             for _ in range(count):
-                delta = step.before(delta)
+                # A bound for both orders of the two data sets, hence
+                # H(-e) = 1 - exp(-e) (1 - H(e)).
+                mirrored = shift + odds * delta[n:0:-1]
+                known = np.concatenate([mirrored, delta, np.full(n, delta[-1])])
+                windows = sliding_window_view(known[1:], n)
+                np.multiply(windows[:-n], first, out=value)
+                value += np.multiply(windows[n:], second, out=more)
+                value += self._between(known, growth, 1 / scale, more)
+                delta = np.minimum(value.max(axis=1) * (1 + _SLACK), 1.0)
         return _Curve(delta, self.interval)
 
-
-class _Step:
-    """One selection of range ``epsilon``, a multiple of the interval of a `_Curve`."""
-
-    def __init__(self, epsilon: float, n_steps: int, interval: float, size: int) -> None:
-        t = interval * np.arange(n_steps - 1, -1, -1)
-        scale = math.expm1(epsilon)
-        # Probabilities of the losses t and t - epsilon.
-        self._first = np.exp(t) * np.expm1(epsilon - t) / scale
-        self._second = np.expm1(t) / scale
-        self._growth, self._inverse = np.exp(t), 1 / scale
-        self._n_steps, self._gap = n_steps, -math.expm1(-interval)
-        below = interval * np.arange(n_steps, 0, -1)
-        self._shift, self._odds = -np.expm1(-below), np.exp(-below)
-        self._buffers = np.empty((2, size, n_steps))
-
-    def before(self, delta: np.ndarray) -> np.ndarray:
-        """Largest mean of the profile ``delta`` at what the selection leaves of each epsilon."""
-        n, (value, more) = self._n_steps, self._buffers
-        # A bound for both orders of the two data sets, hence H(-e) = 1 - exp(-e) (1 - H(e)).
-        mirrored = self._shift + self._odds * delta[n:0:-1]
-        known = np.concatenate([mirrored, delta, np.full(n, delta[-1])])
-        windows = sliding_window_view(known[1:], n)
-        np.multiply(windows[:-n], self._first, out=value)
-        value += np.multiply(windows[n:], self._second, out=more)
-        value += self._between(known, more)
-        return np.minimum(value.max(axis=1) * (1 + _SLACK), 1.0)
-
-    def _between(self, known: np.ndarray, place: np.ndarray) -> np.ndarray:
+    def _between(
+        self, known: np.ndarray, growth: np.ndarray, inverse: float, place: np.ndarray
+    ) -> np.ndarray:
         """What the largest mean for ``t`` between grid points exceeds that at the lower one by.
 
         There both profiles are straight in ``exp(-t)`` and their shares in ``exp(t)``. With
         ``s``, what ``exp(t)`` grew by since the grid point, the mean is
-        ``constant - a s - bend / s``, largest at ``s^2 = bend / a``, where it exceeds that at
-        ``s = 1`` by ``bend (1 - 1 / s)^2``.
+        ``constant - a s - curvature / s``, largest at ``s^2 = curvature / a``, where it exceeds
+        that at ``s = 1`` by ``curvature (1 - 1 / s)^2``.
         """
-        n, gap = self._n_steps, self._gap
+        n, gap = len(growth), -math.expm1(-self.interval)
         rise = (known[:-1] - known[1:]) / gap
-        bend = np.maximum(rise[:-n] + (rise[:-n] - rise[n:]) * self._inverse, 0.0)
+        curvature = np.maximum(rise[:-n] + (rise[:-n] - rise[n:]) * inverse, 0.0)
         start = known[1:] + rise  # of the straight line, at exp(-t) = 0
-        ratio = (start[:-n] - start[n:]) * self._inverse / bend
-        np.multiply(sliding_window_view(ratio, n), self._growth, out=place)
+        ratio = (start[:-n] - start[n:]) * inverse / curvature
+        np.multiply(sliding_window_view(ratio, n), growth, out=place)
         np.sqrt(np.maximum(place, 0.0, out=place), out=place)
         np.subtract(1 + _MARGIN, place, out=place)
         np.fmax(np.fmin(place, gap, out=place), 0.0, out=place)
         place *= place
-        place *= sliding_window_view(bend, n)
+        place *= sliding_window_view(curvature, n)
         return place
 
 
@@ -365,9 +347,7 @@ def bounded_range_epsilon(target: ApproxDP, n_selections: int) -> float:
     """
     if not isinstance(target, ApproxDP):
         raise ValueError(f"target must be an ApproxDP; got {shown(target)}.")
-    if isinstance(n_selections, bool) or not isinstance(n_selections, Integral):
-        raise ValueError(f"n_selections must be an int; got {shown(n_selections)}.")
-    positive(n_selections=n_selections)
+    positive_int(n_selections=n_selections)
     return _common_range(target.epsilon, target.delta, int(n_selections))
 
 

@@ -2,16 +2,21 @@
 
 import math
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from skdp.exceptions import NoConversionError
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._base import Guarantee, decimal
-from skdp.privacy._composition import ComposedDP, compose, loss_delta, loss_epsilon, sum_bound
-from skdp.privacy._guarantees import ApproxDP, gaussian_behind
-
-__all__ = ["Budget", "check_neighbours", "covers", "neighbours", "parts_of"]
+from skdp.privacy._composition import (
+    ComposedDP,
+    compose,
+    counted,
+    loss_delta,
+    loss_epsilon,
+    sum_bound,
+)
+from skdp.privacy._guarantees import ApproxDP, Guarantee, common_terms, decimal, gaussian_behind
 
 Parts = list[tuple[Guarantee, int]]
 
@@ -75,13 +80,7 @@ class Budget:
             epsilon = min(epsilon, loss_epsilon(total, self.delta))
         if self.bears(parts):
             epsilon = min(epsilon, self.epsilon)  # the inverse is rounded up
-        return ApproxDP(
-            epsilon,
-            self.delta,
-            adjacency=total.adjacency,
-            unit=total.unit,
-            caveats=total.caveats,
-        )
+        return ApproxDP(epsilon, self.delta, **common_terms([total]))
 
     def remaining_at(self, parts: Parts, spent: ApproxDP, delta: float) -> ApproxDP:
         """Largest guarantee at a delta that it is sure to bear beside them.
@@ -98,11 +97,9 @@ class Budget:
         left = self.epsilon - (self._total(parts).epsilon_at(rest) if parts else 0.0)
         if left < 0.0:
             return nothing
-        for margin in (0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0):
-            found = replace(nothing, epsilon=left * (1.0 - margin), delta=delta)
-            if self.bears([*parts, (found, 1)]):
-                return found
-        return nothing
+        margins = (0.0, 1e-12, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+        tried = (replace(nothing, epsilon=left * (1.0 - m), delta=delta) for m in margins)
+        return next((one for one in tried if self.bears([*parts, (one, 1)])), nothing)
 
     def remaining(self, parts: Parts, spent: ApproxDP) -> ApproxDP:
         """Largest pure guarantee that it would bear beside them."""
@@ -117,10 +114,8 @@ class Budget:
         first = sum(self._exceeds_losses(parts, guarantee, 1.0) for guarantee in guarantees)
         if first and self._exceeds_sums(parts, guarantees[first - 1]):
             guarantees = guarantees[first:]
-        for guarantee in guarantees:
-            if self.bears([*parts, (guarantee, 1)]):
-                break
-        return guarantee
+        fits = (one for one in guarantees if self.bears([*parts, (one, 1)]))
+        return next(fits, guarantees[-1])
 
     def _exceeds_losses(self, parts: Parts, guarantee: Guarantee, margin: float = 1.01) -> bool:
         """Whether a pure guarantee misses the budget by more than another grid could change.
@@ -142,16 +137,12 @@ class Budget:
 
     def _total(self, parts: Parts) -> Guarantee:
         key, totals = tuple(parts), self.totals
-        total = totals.get(key)
-        if total is None:
-            counts: Counter[Guarantee] = Counter()
-            for guarantee, n in parts:
-                counts[guarantee] += n
-            total = compose(counts)
+        if key not in totals:
+            total = compose(counted(parts))
             if len(totals) >= 8:
                 totals.clear()
             totals[key] = total
-        return total
+        return totals[key]
 
 
 def _point(guarantee: Guarantee) -> tuple[Fraction, Fraction] | None:
@@ -188,18 +179,16 @@ def neighbours(guarantee: Guarantee) -> tuple[str, str]:
     return guarantee.adjacency, guarantee.unit
 
 
-def check_neighbours(counted: Guarantee, guarantee: Guarantee) -> None:
-    if neighbours(counted) == neighbours(guarantee):
+def check_neighbours(known: Guarantee, guarantee: Guarantee) -> None:
+    if neighbours(known) == neighbours(guarantee):
         return
-    advice = f"State it for {counted.adjacency} neighbours and one {counted.unit}."
-    if counted.unit == guarantee.unit and counted.adjacency == "replace-one":
-        try:
+    advice = f"State it for {known.adjacency} neighbours and one {known.unit}."
+    if known.unit == guarantee.unit and known.adjacency == "replace-one":
+        with suppress(NoConversionError):
             guarantee.to_replace_one()
             advice = "Charge guarantee.to_replace_one() instead."
-        except NoConversionError:
-            pass
     raise ValueError(
-        f"This ledger counts {counted.adjacency} neighbours that differ in one {counted.unit}; "
+        f"This ledger counts {known.adjacency} neighbours that differ in one {known.unit}; "
         f"got {guarantee.adjacency} and {guarantee.unit}. {advice} Never keep two ledgers for "
         "one data set: neither would count what the other was charged."
     )
@@ -209,16 +198,9 @@ def covers(new: Guarantee, old: Guarantee) -> bool:
     """Whether the profile is nowhere lower, up to the rounding of compositions."""
     if new == old:  # as of most streams, which were paid at their first row
         return True
-    rho, before = _rho(new), _rho(old)
-    if rho is not None and before is not None and rho < before * (1 - 1e-9):
-        return False
+    with suppress(NoConversionError):
+        if new.to_zcdp().rho < old.to_zcdp().rho * (1 - 1e-9):
+            return False
     far = [old.epsilon_at(delta) for delta in (0.1, 1e-3, 1e-6, 1e-9)]
     places = (0.0, 0.1, 1.0, 4.0, *(e * share for e in far if e < math.inf for share in (0.5, 1)))
     return all(new.delta_at(e) >= old.delta_at(e) * 0.999 - 1e-9 for e in places)
-
-
-def _rho(guarantee: Guarantee) -> float | None:
-    try:
-        return guarantee.to_zcdp().rho
-    except NoConversionError:
-        return None

@@ -2,22 +2,401 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from zlib import crc32
 
 import numpy as np
+from scipy.fft import irfft, rfft
 
-from skdp._validation import probability, store
+from skdp._validation import non_negative, positive_int, probability, store
 from skdp.exceptions import NoConversionError
-from skdp.privacy._base import Guarantee, decimal, smallest_epsilon, union
-from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
-from skdp.privacy._losses import LossLaw, loss_law
-from skdp.privacy._mutual_information import MutualInformationPrivacy
+from skdp.privacy._guarantees import (
+    ZCDP,
+    ApproxDP,
+    GaussianDP,
+    Guarantee,
+    common_terms,
+    decimal,
+    smallest_epsilon,
+    union,
+)
 
-__all__ = ["ComposedDP", "compose", "part_size"]
+SizedParts = tuple[tuple[Guarantee, int, float], ...]  # guarantee, count, rough epsilon
+
+_TAIL = 1e-15  # mass of a composition that may lie beyond the grid
+_TILTS = np.geomspace(1e-2, 1e8, 51)
+_FINEST = 4096  # steps of one part; more would change its law by less than a millionth
+_LONGEST = 2**21
+_N_BLOCKS = 32
+_MEMORY = 128 * 2**20  # bytes of transforms that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class PartLaw:
+    """Law of the loss of one release: ``mass[k]`` at ``index[k] > 0`` and mirrored below 0.
+
+    The bound holds for both orders of the two data sets, hence the mass at ``-index`` is
+    ``exp(-loss)`` times that at ``index``. What is left is at 0 or infinite.
+    """
+
+    index: np.ndarray
+    mass: np.ndarray
+    infinite: float
+    interval: float
+
+    def _mirrored(self) -> np.ndarray:
+        return self.mass * np.exp(-self.interval * self.index)
+
+    def all_points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Indices and masses of all finite losses."""
+        mirrored = self._mirrored()
+        at_zero = max(0.0, 1.0 - self.infinite - math.fsum(self.mass + mirrored))
+        index = np.concatenate([self.index, [0], -self.index])
+        return index, np.concatenate([self.mass, [at_zero], mirrored])
+
+    @cached_property
+    def log_moments(self) -> np.ndarray:
+        """Logarithm of the mean of ``exp(tilt loss)``; it may overflow to infinity."""
+        index, mass = self.all_points()
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return np.log(np.exp(np.multiply.outer(_TILTS, self.interval * index)) @ mass)
+
+    def log_transform(self, n: int) -> np.ndarray:
+        """Logarithm of the characteristic function at the frequencies of a grid of n losses.
+
+        What is near 1 is computed as 1 plus a sum of small terms: it is raised to high powers.
+        """
+        if len(self.index) <= 4:
+            half = np.pi / n * (np.multiply.outer(self.index, np.arange(n // 2 + 1)) % n)
+            sine, low = np.sin(half), self._mirrored()
+            real = -2.0 * ((self.mass + low) @ sine**2) - self.infinite
+            imag = -2.0 * ((self.mass - low) @ (sine * np.cos(half)))
+        else:
+            index, mass = self.all_points()
+            folded = np.bincount(index % n, mass, minlength=n)
+            transform = rfft(folded)
+            real, imag = transform.real - 1.0, transform.imag
+        modulus = np.hypot(1.0 + real, imag)
+        near = 0.5 * np.log1p(np.maximum(2.0 * real + real**2 + imag**2, -0.9))
+        modulus = np.where(modulus > 0.5, near, np.log(np.maximum(modulus, 1e-300)))
+        return modulus + 1j * np.arctan2(imag, 1.0 + real)
+
+
+@lru_cache(maxsize=4096)
+def part_law(guarantee: Guarantee, interval: float, size: float) -> PartLaw:
+    """Law of the worst release under ``guarantee``, of losses up to about ``size``."""
+    if isinstance(guarantee, ApproxDP):
+        return _point_law(guarantee, interval)
+    n_steps = max(1, math.ceil(size / interval))
+    stride = math.ceil(n_steps / _FINEST)
+    step = stride * interval
+    upper = np.minimum(1.0, guarantee._profile(step * np.arange(-(-n_steps // stride) + 1)))
+    index, delta = _convex_profile(np.minimum.accumulate(upper), step)
+    index = stride * index
+    # What exp(loss) grows by from one corner to the next.
+    gaps = np.exp(interval * index[1:]) * -np.expm1(interval * (index[:-1] - index[1:]))
+    slope = np.diff(delta) / gaps
+    mass = np.diff(slope, append=0.0) * np.exp(interval * index[1:])
+    keep = (index[1:] > 0) & (mass > 0.0)
+    return PartLaw(index[1:][keep], mass[keep], float(delta[-1]), interval)
+
+
+def _point_law(point: ApproxDP, interval: float) -> PartLaw:
+    """Two masses next to epsilon: the profile is a straight line below it, constant above."""
+    bare = ApproxDP(point.epsilon, point.delta)
+    high = max(1, math.ceil(point.epsilon / interval))
+    low = high - 1
+    at_low = float(bare._profile(np.array(interval * low)))
+    above = (at_low - point.delta) / -math.expm1(-interval)
+    mass, index = [above], [high]
+    if low > 0:
+        line = math.exp(interval * low - point.epsilon) / (1.0 + math.exp(-point.epsilon))
+        mass.append(max(0.0, (1.0 - point.delta) * line - above * math.exp(-interval)))
+        index.append(low)
+    return PartLaw(np.array(index), np.array(mass), point.delta, interval)
+
+
+def _convex_profile(upper: np.ndarray, interval: float) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of a convex profile on grid points of both signs, from a bound at 0 and above.
+
+    A bound for both orders of the two data sets bounds negative epsilon as well:
+    H(-e) = 1 - exp(-e) (1 - H'(e)). A true profile is convex in exp(epsilon), hence below the
+    greatest convex function that the bound allows, which belongs to a pair of distributions.
+    """
+    n_steps = len(upper) - 1
+    positive = interval * np.arange(1, n_steps + 1)
+    lower = -np.expm1(-positive[::-1]) + np.exp(-positive[::-1]) * upper[:0:-1]
+    delta = np.minimum.accumulate(np.minimum(1.0, np.concatenate([lower, upper])))
+    index = np.arange(-n_steps, n_steps + 1)
+    corners = _convex_corners(np.exp(interval * index), delta)
+    return index[corners], delta[corners]
+
+
+def _convex_corners(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Positions of the corners of the greatest convex function below the points."""
+    corners = np.arange(len(x))
+    for _ in range(64):
+        # No corner lies above the chord of its neighbours, and all that do may go at once.
+        a, b = x[corners], y[corners]
+        above = np.diff(b[:-1]) * (a[2:] - a[:-2]) >= (b[2:] - b[:-2]) * np.diff(a[:-1])
+        if not above.any():
+            return corners
+        corners = np.delete(corners, 1 + np.flatnonzero(above))
+    kept = [corners[0]]
+    for i in corners[1:]:
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (y[b] - y[a]) * (x[i] - x[a]) < (y[i] - y[a]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return np.array(kept)
+
+
+@dataclass(frozen=True, eq=False)
+class LossLaw:
+    """Law of the loss of a composition: what lies above each grid point from 0 on.
+
+    ``mass[i]`` is the mass of losses above ``i * interval``, ``odds[i]`` the sum over it of
+    ``exp(i * interval - loss)``.
+    """
+
+    mass: np.ndarray
+    odds: np.ndarray
+    infinite: float
+    interval: float
+
+    def delta_at(self, epsilon: np.ndarray) -> np.ndarray:
+        """Profile at each of the non-negative ``epsilon``."""
+        end = len(self.mass) - 1
+        place = np.minimum(epsilon / self.interval, end).astype(int)
+        beyond = np.minimum(epsilon - self.interval * place, self.interval)
+        delta = self.mass[place] - np.exp(beyond) * self.odds[place]
+        # On a grid point it does not matter on which side of it a division is rounded to.
+        return np.where(place < end, np.maximum(delta, 0.0), 0.0) + self.infinite
+
+    def epsilon_at(self, delta: float) -> float:
+        """Smallest epsilon at which the profile is at most ``delta``."""
+        if self.infinite > delta:
+            return math.inf
+        above = np.flatnonzero(self.mass - self.odds + self.infinite > delta)
+        if len(above) == 0:
+            return 0.0
+        place = above[-1]
+        ratio = (self.mass[place] - (delta - self.infinite)) / max(self.odds[place], 1e-300)
+        beyond = min(math.log(max(ratio, 1.0)), self.interval)
+        return float(self.interval * place + beyond) * (1 + 1e-15)
+
+    def delta_beside(self, pure: float, epsilon: float) -> float:
+        """Profile at ``epsilon`` if a release of at most ``pure`` is added."""
+        law = _point_law(ApproxDP(pure), self.interval)
+        index, mass = law.all_points()
+        return float(mass @ self.delta_at(np.maximum(epsilon - self.interval * index, 0.0)))
+
+
+def loss_law(parts: SizedParts, interval: float) -> LossLaw | None:
+    """Law of the summed loss of parts ``(guarantee, count, size)``; None if it does not fit.
+
+    Losses beyond the grid come back at its other end. Those below it would count as high ones,
+    which is safe; the mass of those above it is bounded and belongs to the error of the transform.
+    """
+    laws = [(part_law(guarantee, interval, size), count) for guarantee, count, size in parts]
+    counts = np.array([float(count) for _, count in laws])
+    moments = np.array([law.log_moments for law, _ in laws])
+    with np.errstate(invalid="ignore"):
+        cumulants = counts @ moments
+        tops = (cumulants - math.log(_TAIL)) / _TILTS
+    # Below 0 where next to all mass is infinite.
+    top = max(0.0, np.min(tops[np.isfinite(tops)], initial=math.inf))
+    if not top / interval < _LONGEST / 2:
+        return None
+    above = math.ceil(top / interval) + 2
+    # Mirrored: the mass below -loss is exp(-loss) times that above loss.
+    n = 2 ** math.ceil(math.log2(2 * above + 2))
+    log_transform = _sum_of_logs(parts, interval, n)
+    masses = irfft(np.exp(log_transform), n)[: n // 2]
+    mass = np.cumsum(masses[:0:-1])[::-1]
+    odds = _odds(masses[1:], interval)
+    with np.errstate(divide="ignore"):
+        infinite = -float(np.expm1(counts @ np.log1p([-law.infinite for law, _ in laws])))
+    return LossLaw(np.append(mass, 0.0), np.append(odds, 0.0), infinite, interval)
+
+
+def _odds(masses: np.ndarray, interval: float) -> np.ndarray:
+    """Sum over what lies above each grid point of ``exp(the point - loss)``.
+
+    Piece by piece, within which exponentials neither overflow nor vanish.
+    """
+    odds = np.empty_like(masses)
+    width, above = max(1, int(500.0 / interval)), 0.0
+    for stop in range(len(masses), 0, -width):
+        piece = masses[max(0, stop - width) : stop]
+        losses = interval * np.arange(1, len(piece) + 1)
+        sums = np.cumsum((piece * np.exp(-losses))[::-1])[::-1]
+        sums += math.exp(-losses[-1]) * above
+        odds[stop - len(piece) : stop] = sums * np.exp(losses - interval)
+        above = odds[stop - len(piece)]
+    return odds
+
+
+# Transforms are what composing takes time for. They are kept for each part, and their sums for
+# blocks of parts, so that one more charge needs those of its own block only.
+
+
+_arrays: dict[Hashable, np.ndarray] = {}  # what was used last stands last
+
+
+def _kept(key: Hashable, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """Array of a key; those that were not used for longest are dropped."""
+    # No lock, which a fork could leave locked for ever: each step is safe among threads.
+    known = _arrays.pop(key, None)
+    value = make() if known is None else known
+    _arrays[key] = value
+    if known is None:
+        excess = sum(array.nbytes for array in list(_arrays.values())) - _MEMORY
+        for old in list(_arrays)[:-1]:
+            if excess <= 0:
+                break
+            dropped = _arrays.pop(old, None)
+            excess -= 0 if dropped is None else dropped.nbytes
+    return value
+
+
+def _sum_of_logs(parts: SizedParts, interval: float, n: int) -> np.ndarray:
+    blocks: list[list] = [[] for _ in range(_N_BLOCKS)]
+    for part in parts:
+        blocks[_block(part[0])].append(part)
+    total = np.zeros(n // 2 + 1, complex)
+    for block in map(tuple, blocks):
+        if block:
+            total += _kept((block, interval, n), partial(_block_sum, block, interval, n))
+    return total
+
+
+def _block_sum(block: SizedParts, interval: float, n: int) -> np.ndarray:
+    total = np.zeros(n // 2 + 1, complex)
+    for guarantee, count, size in block:
+        law = part_law(guarantee, interval, size)
+        key = (guarantee, interval, n)
+        total += count * _kept(key, partial(law.log_transform, n))
+    return total
+
+
+@lru_cache(maxsize=4096)
+def _block(guarantee: Guarantee) -> int:
+    return crc32(repr(guarantee).encode()) % _N_BLOCKS
+
+
+@dataclass(frozen=True)
+class MutualInformationPrivacy(Guarantee):
+    """At most ``nats`` of mutual information between a contribution and what is sent of it.
+
+    Mutual information is an average over contributions: on its own it allows that the data of one
+    user in a million are sent without noise. The mechanisms here satisfy a worst-case guarantee as
+    well, ``local``. Profile, conversions and composition follow from that one.
+
+    Parameters
+    ----------
+    nats : float, non-negative
+        Bound on the mutual information between one contribution and its release, for any
+        distribution of contributions and given all that was released before.
+
+    local : GaussianDP or pure ApproxDP
+        What the release of one contribution satisfies for any two values of it: local
+        differential privacy.
+
+    contributions : int, default=1
+        Number of contributions that the unit makes.
+
+    adjacency, unit, mechanism, source, caveats
+        See `Guarantee`.
+
+    Notes
+    -----
+    ``k`` contributions of one user leak at most ``k`` times the nats of one, also if each is made
+    after seeing the releases before it: by the chain rule, as each release depends on
+    the past only through its own contribution. Users whose data depend on each other leak
+    about each other, and no bound of this form holds for that.
+
+    References
+    ----------
+    Zhang and Venkitasubramaniam, "Mutual-information-private online gradient descent
+    algorithm", ICASSP 2018, theorem 1. Bun and Steinke, "Concentrated differential privacy",
+    TCC 2016, for the converse: a rho-zCDP release carries at most rho nats.
+
+    Examples
+    --------
+    >>> from skdp.privacy import GaussianDP, MutualInformationPrivacy
+    >>> guarantee = MutualInformationPrivacy(0.1, GaussianDP(0.9), contributions=4)
+    >>> round(guarantee.mutual_information(), 12), guarantee.to_gdp().mu
+    (0.4, 1.8)
+    """
+
+    nats: float
+    local: Guarantee
+    contributions: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        non_negative(nats=self.nats)
+        positive_int(contributions=self.contributions)
+        store(self, nats=float(self.nats), contributions=int(self.contributions))
+        pure = isinstance(self.local, ApproxDP) and self.local.delta == 0.0
+        if not (pure or isinstance(self.local, GaussianDP)):
+            raise ValueError(f"local must be a GaussianDP or a pure ApproxDP; got {self.local!r}.")
+        if self.adjacency != "replace-one" or self.local.adjacency != "replace-one":
+            raise ValueError("adjacency must be 'replace-one': contributions are replaced.")
+        store(self, caveats=union(self.caveats, self.local.caveats))
+
+    @property
+    def bits(self) -> float:
+        """The mutual information of all contributions in bits."""
+        return self.mutual_information() / math.log(2.0)
+
+    def mutual_information(self) -> float:
+        """Bound in nats on what all contributions of the unit tell about it.
+
+        Returns
+        -------
+        float
+        """
+        return self.contributions * self.nats
+
+    def differential_privacy(self) -> GaussianDP | ApproxDP:
+        """Worst-case guarantee for all contributions of the unit together.
+
+        Returns
+        -------
+        GaussianDP or ApproxDP
+        """
+        local, k = self.local, self.contributions
+        if isinstance(local, GaussianDP):
+            return GaussianDP(math.sqrt(k) * local.mu, **self._context())
+        total = k * Fraction(repr(local.epsilon_at(0.0)))
+        return ApproxDP(float(total), **self._context())
+
+    def _profile(self, epsilon: np.ndarray) -> np.ndarray:
+        return self.differential_privacy()._profile(epsilon)
+
+    def epsilon_at(self, delta: float) -> float:
+        """See `Guarantee.epsilon_at`."""
+        return self.differential_privacy().epsilon_at(delta)
+
+    def _behind(self) -> Guarantee:
+        return self.differential_privacy()
+
+    def _claim(self) -> str:
+        total = self.mutual_information()
+        local = self.differential_privacy()._claim()
+        each = f", {self.contributions} contributions" if self.contributions > 1 else ""
+        return (
+            f"At most {total:.6g} nats ({self.bits:.6g} bits) of mutual information{each}, which "
+            f"alone is an average-case promise; in the worst case local {local}"
+        )
+
 
 Parts = tuple[tuple[Guarantee, int], ...]
 
@@ -97,22 +476,17 @@ class ComposedDP(Guarantee):
         exact = loss_epsilon(self, delta)
         if math.isfinite(exact) and self._simple_profile(np.array(exact)) > delta:
             return exact
-
-        def holds(epsilon: float) -> bool:
-            return bool(self._simple_profile(np.array(epsilon)) <= delta)
-
-        return min(exact, smallest_epsilon(holds))
+        simple = smallest_epsilon(lambda e: bool(self._simple_profile(np.array(e)) <= delta))
+        return min(exact, simple)
 
     def to_zcdp(self) -> ZCDP:
         """Convert where each part converts: the rhos add up."""
         rho = sum(k * g.to_zcdp().rho for g, k in self.parts) * (1 + 1e-15 * len(self.parts))
         return ZCDP(rho, **self._context()) if math.isfinite(rho) else super().to_zcdp()
 
-    def to_replace_one(self) -> Guarantee:
+    def _of_replacing(self) -> Guarantee:
         """Convert where each part converts."""
-        if self.adjacency == "replace-one":
-            return self
-        parts = _counter((g.to_replace_one()._plain(self.unit), k) for g, k in self.parts)
+        parts = counted((g.to_replace_one()._plain(self.unit), k) for g, k in self.parts)
         return compose(parts).with_caveats(*self.caveats)
 
     def _claim(self) -> str:
@@ -126,8 +500,7 @@ def loss_delta(total: Guarantee, epsilon: float, *, beside: float = 0.0) -> floa
     It is an upper bound of which `Guarantee.delta_at` takes the least, cheaper than the others.
     With ``beside`` it is that of a further pure release.
     """
-    total = _unwrapped(total)
-    parts = total.parts if isinstance(total, ComposedDP) else ((total._plain(), 1),)
+    parts = _parts_of(total)
     law = _loss_law(parts)
     if law is None:
         return math.inf
@@ -143,8 +516,7 @@ def loss_epsilon(total: Guarantee, delta: float) -> float:
 
     Of a single release it may be less than the release says: what it says need not be convex.
     """
-    total = _unwrapped(total)
-    parts = total.parts if isinstance(total, ComposedDP) else ((total._plain(), 1),)
+    parts = _parts_of(total)
     error = _transform_error(parts)
     law = _loss_law(parts) if delta > 2 * error else None
     return math.inf if law is None else float(law.epsilon_at(delta - error))
@@ -155,6 +527,11 @@ def sum_bound(total: Guarantee, epsilon: float) -> float:
     behind = _unwrapped(total)
     bound = behind._simple_profile if isinstance(behind, ComposedDP) else behind._profile
     return float(np.minimum(bound(np.array(epsilon)), 1.0))
+
+
+def _parts_of(total: Guarantee) -> Parts:
+    behind = _unwrapped(total)
+    return behind.parts if isinstance(behind, ComposedDP) else ((behind._plain(), 1),)
 
 
 def _unwrapped(total: Guarantee) -> Guarantee:
@@ -197,24 +574,12 @@ def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guaran
     counts = Counter(guarantees)
     if not counts:
         raise ValueError("guarantees must hold at least one guarantee; got none.")
-    first = next(iter(counts))
-    for other in counts:
-        if (other.adjacency, other.unit) != (first.adjacency, first.unit):
-            raise ValueError(
-                "guarantees must share adjacency and unit; got "
-                f"{first.adjacency!r} of a {first.unit} and {other.adjacency!r} of a {other.unit}."
-            )
+    context = common_terms(counts) | {"mechanism": "composition"}
     if counts.total() == 1:
-        return first
-    context: dict[str, Any] = {
-        "adjacency": first.adjacency,
-        "unit": first.unit,
-        "mechanism": "composition",
-        "caveats": union(*(guarantee.caveats for guarantee in counts)),
-    }
+        return next(iter(counts))
     informed = [(g, k) for g, k in counts.items() if isinstance(g, MutualInformationPrivacy)]
     if len(informed) == len(counts):
-        local = compose(_counter((g.differential_privacy(), k) for g, k in informed))
+        local = compose(counted((g.differential_privacy(), k) for g, k in informed))
         if isinstance(local, GaussianDP | ApproxDP):
             nats = math.fsum(k * g.mutual_information() for g, k in informed)
             return MutualInformationPrivacy(nats, local, **context)
@@ -228,7 +593,8 @@ def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guaran
     return composed if pure is None else ApproxDP(pure, refined=composed, **context)
 
 
-def _counter(pairs: Iterable[tuple[Guarantee, int]]) -> Counter[Guarantee]:
+def counted(pairs: Iterable[tuple[Guarantee, int]]) -> Counter[Guarantee]:
+    """Sum up how often each guarantee occurs."""
     counts: Counter[Guarantee] = Counter()
     for guarantee, count in pairs:
         counts[guarantee] += count

@@ -5,8 +5,7 @@ import os
 import sqlite3
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -17,14 +16,11 @@ from skdp._validation import positive, probability
 from skdp._views import clean
 from skdp.exceptions import BudgetExceededError, StaleStreamError
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._base import Guarantee
+from skdp.privacy import _ledger_view as view
 from skdp.privacy._budget import Budget, check_neighbours, covers, neighbours, parts_of
-from skdp.privacy._guarantees import ApproxDP
-from skdp.privacy._ledger_record import LedgerRecord, Version, records_of, version_text
-from skdp.privacy._ledger_view import LedgerViews
-from skdp.privacy._transactions import BusyError, Place, place_of, transaction
-
-__all__ = ["BudgetLedger", "LedgerRecord"]
+from skdp.privacy._guarantees import ApproxDP, Guarantee
+from skdp.privacy._ledger_file import BusyError, Place, place_of, transaction
+from skdp.privacy._ledger_view import LedgerRecord, Version
 
 R = TypeVar("R")
 
@@ -33,7 +29,7 @@ _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05)  # between attem
 _IN_MEMORY: "weakref.WeakValueDictionary[str, BudgetLedger]" = weakref.WeakValueDictionary()
 
 
-class BudgetLedger(LedgerViews):
+class BudgetLedger:
     """Budget of one data set, which estimators charge before they use the data.
 
     Privacy: everything released under accepted charges together satisfies
@@ -255,7 +251,7 @@ class BudgetLedger(LedgerViews):
         body, guarantee = _checked(guarantee, stream)
         row = {"label": clean(label), "body": body, "team": self.label}
         if stream is not None:
-            row |= {"stream": stream, "version": version_text(version)}
+            row |= {"stream": stream, "version": view.version_text(version)}
         if self._memory is None:
             self._prepare(guarantee, stream)
 
@@ -291,7 +287,7 @@ class BudgetLedger(LedgerViews):
             check_neighbours(other, guarantee)
         if stream is not None:
             stored, body = dict(book.streams).get(stream, (None, None))
-            if stored != (None if continues is None else version_text(continues)):
+            if stored != (None if continues is None else view.version_text(continues)):
                 raise StaleStreamError(
                     "Another copy of this stream has gone on, or began elsewhere: this ledger "
                     "does not have the version that the release continues. Nothing was charged."
@@ -342,7 +338,7 @@ class BudgetLedger(LedgerViews):
             return self._read(db, anew=newest is None), file.rows(db, newest)
 
         book, rows = self._run(look)
-        return book, records_of(rows, book)
+        return book, view.records_of(rows, book)
 
     def spent(self) -> ApproxDP:
         """Compose all charges into an `ApproxDP` at the delta of the budget."""
@@ -385,31 +381,76 @@ class BudgetLedger(LedgerViews):
 
     def _run(self, work: Callable[[Connection], R], mode: str = "DEFERRED") -> R:
         """Return ``work(db)`` of one transaction, and wait where another process has the file."""
-        deadline = time.monotonic() + _PATIENCE
-        pauses = chain(_PAUSES, repeat(_PAUSES[-1]))
-        while True:
-            try:
-                with self._transaction(mode) as db:
-                    return work(db)
-            except BusyError:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(next(pauses))
-
-    @contextmanager
-    def _transaction(self, mode: str = "DEFERRED") -> Iterator[Connection]:
         if self.path is None and (self._memory is None or self._pid != os.getpid()):
             raise RuntimeError(
                 "A ledger in memory belongs to the process that made it, and this is another "
                 "one (or the ledger is gone). Give it a path to share it: "
                 "BudgetLedger('budget.db', epsilon, delta)."
             )
-        if self.path is not None:
-            file.check_size(self.path)
-        with transaction(self._place, mode, self._memory) as db:
-            if self._key and file.budget(db) != (self._key, self.epsilon, self.delta):
-                raise ValueError(f"Another ledger has taken the place of {self.path}.")
-            yield db
+        deadline = time.monotonic() + _PATIENCE
+        pauses = chain(_PAUSES, repeat(_PAUSES[-1]))
+        while True:
+            try:
+                if self.path is not None:
+                    file.check_size(self.path)
+                with transaction(self._place, mode, self._memory) as db:
+                    if self._key and file.budget(db) != (self._key, self.epsilon, self.delta):
+                        raise ValueError(f"Another ledger has taken the place of {self.path}.")
+                    return work(db)
+            except BusyError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(next(pauses))
+
+    def __repr__(self) -> str:
+        # Short and free of folders: estimators show it among their parameters.
+        name = "" if self.path is None else f"{Path(self.path).name!r}, "
+        label = f", label={self.label!r}" if self.label else ""
+        return f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r}{label})"
+
+    def __str__(self) -> str:
+        book, records = self._records(view.SHOWN)
+        return view.as_text(self._title(), records, book.last, self._balance(book))
+
+    def _repr_html_(self) -> str:
+        book, records = self._records()
+        told = self._summary_of(book, records)
+        return view.as_html(self._title(), records, told, self._balance(book))
+
+    def _title(self) -> str:
+        return f"Budget ledger {self.path or 'in memory'}"
+
+    def _balance(self, book: file.Book, delta: float = 0.0) -> str:
+        """What is left at a delta, in words."""
+        at = f" at delta={self.delta!r}" if self.delta else ""
+        left = view.accepted(self._remaining_of(book, delta).epsilon)
+        return (
+            f"Left: epsilon={left} with delta={delta:g}, of epsilon={self.epsilon!r}{at} (spent: "
+            f"{self._spent_of(book).epsilon:.6g}, charges: {book.last})."
+        )
+
+    def _summary(self) -> view.LedgerSummary:
+        """Tell what the ledger holds by label and day, and what is left."""
+        return self._summary_of(*self._records())
+
+    def _summary_of(self, book: file.Book, records: list[LedgerRecord]) -> view.LedgerSummary:
+        spent, budget = self._spent_of(book), Budget(self.epsilon, self.delta)
+        left = [self._remaining_of(book, delta) for delta in view.deltas_left(self.delta)]
+        has_teams = any(record.team for record in records)
+        return view.LedgerSummary(
+            ApproxDP(self.epsilon, self.delta, adjacency=spent.adjacency, unit=spent.unit),
+            spent,
+            book.last,
+            tuple(guarantee for guarantee in left if guarantee.epsilon > 0.0),
+            view.lines(records, budget, lambda one: clean(one.team)) if has_teams else (),
+            view.lines(records, budget, lambda one: clean(one.label)),
+            view.lines(records, budget, lambda one: f"{one.time:%Y-%m-%d}"),
+        )
+
+    def _courses(self, by: str) -> tuple[view.LedgerCourse, ...]:
+        """Tell what was spent after each charge: by all, and by each "label" or "team"."""
+        budget = Budget(self.epsilon, self.delta)
+        return view.courses(self._records()[1], budget, lambda record: clean(getattr(record, by)))
 
     def __reduce__(self) -> tuple:
         return _restore, (self.path, self._key, self.epsilon, self.delta, self.label)

@@ -1,15 +1,18 @@
 """The file of a `BudgetLedger`: what makes it, what it holds, and whether it is whole."""
 
-import contextlib
 import errno
 import hashlib
 import json
 import os
+import sqlite3
 import tempfile
+import threading
 import time
 import uuid
+import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,9 +20,143 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from skdp.privacy._base import Guarantee
-from skdp.privacy._guarantees import ApproxDP
-from skdp.privacy._transactions import Place, missing, transaction
+from skdp.privacy._guarantees import ApproxDP, Guarantee
+
+# To commit is to remove the rollback journal. EXTRA syncs the folder after that: with FULL, a
+# power cut may bring the journal back, and it undoes an acknowledged charge. (The other kind of
+# journal, a write-ahead log, needs shared memory, which network file systems do not have.)
+_DURABLE = ("PRAGMA synchronous = EXTRA", "PRAGMA fullfsync = ON")
+_COMMIT_PATIENCE = 200  # milliseconds in which readers have to finish; then the writer steps back
+
+
+class _ForkGate:
+    """Lets a fork wait until no connection is open in this process.
+
+    A child that inherits an open connection believes in file locks that it does not hold. An
+    operation is over within milliseconds: nothing waits for another process inside it.
+    """
+
+    def __init__(self) -> None:
+        self._reset()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._close, after_in_parent=self._open, after_in_child=self._in_child
+            )
+
+    def _reset(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: Counter[int] = Counter()
+        self._is_closed = False
+
+    @contextmanager
+    def operation(self) -> Iterator[None]:
+        me = threading.get_ident()
+        with self._changed:
+            while self._is_closed and not self._inside[me]:
+                self._changed.wait()
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside[me] -= 1
+                self._inside += Counter()  # forget who left
+                self._changed.notify_all()
+
+    def _close(self) -> None:
+        self._changed.acquire()
+        self._is_closed = True
+        while set(+self._inside) - {threading.get_ident()}:
+            self._changed.wait()
+
+    def _open(self) -> None:
+        self._is_closed = False
+        self._changed.notify_all()
+        self._changed.release()
+
+    def _in_child(self) -> None:
+        self._reset()
+        for place in list(_PLACES):
+            place.lock = threading.RLock()
+
+
+class Place:
+    """Where a ledger is: its lock in this process, what was last read there and computed of it."""
+
+    def __init__(self, path: str | None = None) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self.book: Book | None = None
+        self.answers: tuple[bytes, dict] = (b"", {})
+        self.totals: dict = {}
+        _PLACES.add(self)
+
+
+_PLACES: "weakref.WeakSet[Place]" = weakref.WeakSet()
+_BY_PATH: "weakref.WeakValueDictionary[str, Place]" = weakref.WeakValueDictionary()
+_GATE = _ForkGate()
+
+
+def place_of(path: str) -> Place:
+    """The one `Place` of a path in this process."""
+    return _BY_PATH.setdefault(path, Place(path))
+
+
+class BusyError(OSError):
+    """Another process has the file just now."""
+
+
+@contextmanager
+def transaction(
+    place: Place, mode: str, memory: sqlite3.Connection | None = None
+) -> Iterator[sqlite3.Connection]:
+    """Yield a connection; commit what the block did, or undo it if the block raised."""
+    with _GATE.operation(), place.lock, _plain_errors(place.path):
+        if memory is None:
+            # Only `create` makes a file: a ledger that vanished is an error and not a fresh
+            # budget. A connection lives for one operation, so that none crosses a fork, and it
+            # waits for nobody but at the end.
+            uri = f"{Path(str(place.path)).as_uri()}?mode=rw"
+            db = sqlite3.connect(uri, uri=True, timeout=0.0, isolation_level=None)
+        else:
+            db = memory
+        try:
+            for setting in _DURABLE:
+                db.execute(setting)
+            db.execute(f"BEGIN {mode}")
+            try:
+                yield db
+                db.execute(f"PRAGMA busy_timeout = {_COMMIT_PATIENCE}")
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.rollback()
+        finally:
+            if memory is None:
+                db.close()
+
+
+@contextmanager
+def _plain_errors(path: str | None) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if path is not None and not os.path.exists(path):
+            raise FileNotFoundError(missing(path)) from error
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        kind = BusyError if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else OSError
+        raise kind(f"The ledger {path} cannot be used: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{path} is damaged or is not a ledger: {error}.") from error
+
+
+def missing(path: str) -> str:
+    """Say that there is no such ledger."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        return f"There is no ledger {path}, nor the folder {folder}: make the folder first."
+    return f"There is no ledger {path}; BudgetLedger(path, epsilon, delta) makes one."
+
 
 _APPLICATION, _FORMAT = 0x736B6470, 2  # "skdp" in the header of the file, and its version
 _SCHEMA = (
@@ -81,11 +218,11 @@ def create(path: str, epsilon: float, delta: float, mode: int) -> None:
         with transaction(Place(name), "IMMEDIATE") as db:
             fill(db, epsilon, delta)
         os.chmod(name, mode)
-        with contextlib.suppress(FileExistsError):  # another maker was first, and wins
+        with suppress(FileExistsError):  # another maker was first, and wins
             _put(name, path)
         _sync(folder)
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             os.unlink(name)
 
 
@@ -123,20 +260,15 @@ def _sync(folder: Path) -> None:
 def check_size(path: str) -> None:
     """Refuse an empty file, which would otherwise pass for a database without tables."""
     deadline = time.monotonic() + _BEING_MADE
-    while (size := _size_on_disk(path)) == len(_RESERVED) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    size = -1
+    with suppress(OSError):  # the connection says it better
+        while (size := os.stat(path).st_size) == len(_RESERVED) and time.monotonic() < deadline:
+            time.sleep(0.01)
     if size == 0:
         raise ValueError(
             f"{path} is empty and is not a ledger; if it was one, its charges are lost. A ledger "
             "is made only where there is no file."
         )
-
-
-def _size_on_disk(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:  # the connection says it better
-        return -1
 
 
 def check_file(db: Connection, path: object) -> None:
@@ -189,8 +321,10 @@ def read(db: Connection, known: Book | None = None, *, anew: bool = False) -> Bo
     known = seen
     if anew or version == 1:  # without digests; it is written soon
         known = Book(start, digest=start)
-    elif not _still_holds(db, seen):
-        raise ValueError(_not_the_same(seen))
+    elif seen.last > 0:
+        row = db.execute("SELECT digest FROM charge WHERE id = ?", (seen.last,)).fetchone()
+        if row != (seen.digest,):
+            raise ValueError(_not_the_same(seen))
     if issued < seen.last:
         raise ValueError(_not_the_same(seen))
     if issued == known.last:
@@ -212,14 +346,8 @@ def read(db: Connection, known: Book | None = None, *, anew: bool = False) -> Bo
             streams[stream] = (row[7], body)
     if last != issued:
         raise ValueError(f"The ledger is damaged: it lacks some of its {issued} charges.")
-    return Book(
-        start,
-        last,
-        digest,
-        tuple(plain.items()),
-        tuple(increments.items()),
-        tuple(streams.items()),
-    )
+    kinds = tuple(plain.items()), tuple(increments.items()), tuple(streams.items())
+    return Book(start, last, digest, *kinds)
 
 
 def rows(db: Connection, newest: int | None = None) -> list[tuple]:
@@ -238,8 +366,8 @@ def append(
     team: str,
     stream: str | None = None,
     version: str | None = None,
-) -> tuple[int, bytes]:
-    """Write one charge, and return its number and digest; the transaction is the caller's."""
+) -> None:
+    """Write one charge; the transaction is the caller's."""
     if _pragma(db, "user_version") == 1:
         _migrate(db, book.start)
     db.execute("INSERT OR IGNORE INTO guarantee (body) VALUES (?)", (body,))
@@ -251,7 +379,6 @@ def append(
         "VALUES (?, ?, ?, (SELECT id FROM guarantee WHERE body = ?), ?, ?, ?, ?, ?)",
         (*row, digest),
     )
-    return row[0], digest
 
 
 def _start(db: Connection) -> bytes:
@@ -260,13 +387,6 @@ def _start(db: Connection) -> bytes:
 
 def _digest(before: bytes, row: Sequence[Any]) -> bytes:
     return hashlib.sha256(before + json.dumps(row[:8]).encode()).digest()
-
-
-def _still_holds(db: Connection, known: Book) -> bool:
-    if known.last == 0:
-        return True
-    row = db.execute("SELECT digest FROM charge WHERE id = ?", (known.last,)).fetchone()
-    return row == (known.digest,)
 
 
 def _not_the_same(seen: Book) -> str:

@@ -1,137 +1,289 @@
 """A ledger as people see it: text that can neither steer a terminal nor turn a line around."""
 
-from abc import ABC, abstractmethod
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import ROUND_DOWN, Context
-from pathlib import Path
 from textwrap import wrap
 
 from skdp._views import card, clean, note, table
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._base import Guarantee
-from skdp.privacy._budget import Budget
-from skdp.privacy._guarantees import ApproxDP
-from skdp.privacy._ledger_record import LedgerRecord
-from skdp.privacy._ledger_summary import (
-    LedgerCourse,
-    LedgerLine,
-    LedgerSummary,
-    courses,
-    deltas_left,
-    lines,
-)
+from skdp.privacy._budget import Budget, parts_of
+from skdp.privacy._guarantees import ApproxDP, Guarantee
+from skdp.privacy._ledger_file import Book, parse
 
-__all__ = ["SHOWN", "LedgerViews"]
+Version = str | int | tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """One accepted charge of a `BudgetLedger`, with its time in UTC.
+
+    Of a stream, ``guarantee`` covers all its releases up to ``version``, and only the entry that
+    no later one replaced (``is_replaced``) counts. ``team`` is the label of the ledger that was
+    charged.
+    """
+
+    id: int
+    time: datetime
+    label: str
+    guarantee: Guarantee
+    pid: int
+    team: str = ""
+    stream: str | None = None
+    version: Version | None = None
+    is_replaced: bool = False
+
+
+def records_of(rows: Iterable[tuple], book: Book) -> list[LedgerRecord]:
+    """Records of rows of the file, of which ``book`` knows the latest versions of streams."""
+    latest = dict(book.streams)
+    return [
+        LedgerRecord(
+            number,
+            datetime.fromisoformat(time),
+            label,
+            parse(body),
+            pid,
+            team,
+            stream,
+            None if version is None else _version(version),
+            is_replaced=stream in latest and version != latest[stream][0],
+        )
+        for number, time, label, body, pid, team, stream, version, _ in rows
+    ]
+
+
+def version_text(version: Version | None) -> str:
+    """A version as the file has it."""
+    return json.dumps(version, allow_nan=False)
+
+
+def _version(text: str) -> Version:
+    version = json.loads(text)
+    return tuple(version) if isinstance(version, list) else version
+
+
+_SHOWN = 12  # labels, or days; the others are one line
+_DRAWN = 8  # labels with a course of their own
+_POINTS = 60  # of a course: each composes all charges before it
+
+
+@dataclass(frozen=True)
+class LedgerLine:
+    """Charges of one label or day.
+
+    Parameters
+    ----------
+    name : str
+
+    charges : int
+        Those that a later release of a stream has replaced are among them, and cost nothing.
+
+    guarantee : ApproxDP
+        Of all together, at the delta of the budget.
+    """
+
+    name: str
+    charges: int
+    guarantee: ApproxDP
+
+
+@dataclass(frozen=True)
+class LedgerSummary:
+    """A ledger at a glance.
+
+    Parameters
+    ----------
+    budget, spent : ApproxDP
+        Of the unit and the adjacency of the charges, if there are any.
+
+    charges : int
+
+    left : tuple of ApproxDP
+        Any one of which would be accepted now.
+
+    by_team, by_label, by_day : tuple of LedgerLine
+        Latest first; without teams where no ledger had a label. Days are those of UTC. What lines
+        cost does not add up to what is spent: it is composed.
+    """
+
+    budget: ApproxDP
+    spent: ApproxDP
+    charges: int
+    left: tuple[ApproxDP, ...]
+    by_team: tuple[LedgerLine, ...]
+    by_label: tuple[LedgerLine, ...]
+    by_day: tuple[LedgerLine, ...]
+
+
+@dataclass(frozen=True)
+class LedgerCourse:
+    """What charges of one name have spent together after some of them.
+
+    Parameters
+    ----------
+    name : str
+
+    charges : tuple of int
+        How many charges of the ledger there were by then, of whatever name.
+
+    times : tuple of datetime
+        In UTC.
+
+    epsilons : tuple of float
+        Spent at the delta of the budget.
+    """
+
+    name: str
+    charges: tuple[int, ...]
+    times: tuple[datetime, ...]
+    epsilons: tuple[float, ...]
+
+
+def courses(
+    records: list[LedgerRecord], budget: Budget, name_of: Callable[[LedgerRecord], str]
+) -> tuple[LedgerCourse, ...]:
+    """What all charges have spent after each of them, and then what those of each name have.
+
+    Parameters
+    ----------
+    records : list of LedgerRecord
+        Oldest first.
+
+    budget : Budget
+
+    name_of : callable
+
+    Returns
+    -------
+    tuple of LedgerCourse
+        Names with fewest charges are one course, where there are many names. Of many charges some
+        are left out, and the last never is.
+    """
+    numbered = list(enumerate(records, 1))
+    groups: dict[str, list[tuple[int, LedgerRecord]]] = {}
+    for number, record in numbered:
+        groups.setdefault(name_of(record), []).append((number, record))
+    largest = sorted(groups.items(), key=lambda group: -len(group[1]))
+    if len(largest) > _DRAWN:
+        others = sorted(one for _, group in largest[_DRAWN - 1 :] for one in group)
+        largest[_DRAWN - 1 :] = [(f"{len(largest) - _DRAWN + 1} others", others)]
+    every = [("all together", numbered), *largest]
+    return tuple(_course(name, group, budget) for name, group in every if group)
+
+
+def _course(name: str, numbered: list[tuple[int, LedgerRecord]], budget: Budget) -> LedgerCourse:
+    numbers, records = zip(*numbered, strict=True)
+    n_points = min(len(records), _POINTS)
+    ends = sorted({-(-len(records) * i // n_points) for i in range(1, n_points + 1)})
+    epsilons = [_line(name, _so_far(records, end), budget).guarantee.epsilon for end in ends]
+    return LedgerCourse(
+        name,
+        tuple(numbers[end - 1] for end in ends),
+        tuple(records[end - 1].time for end in ends),
+        tuple(epsilons),
+    )
+
+
+def _so_far(records: tuple[LedgerRecord, ...], end: int) -> list[LedgerRecord]:
+    """The first records; those that a later one of these replaced count no more."""
+    if end == len(records):
+        return list(records)
+    latest = {record.stream: record.id for record in records[:end]}
+    own = (None, file.INCREMENT)
+    return [
+        replace(one, is_replaced=one.stream not in own and one.id != latest[one.stream])
+        for one in records[:end]
+    ]
+
+
+def deltas_left(delta: float) -> tuple[float, ...]:
+    """Deltas at which is told what a budget still bears."""
+    parts = (float(f"{delta / part:.12g}") for part in (10, 2))  # of 1e-5 it is 1e-6
+    return (0.0, *parts) if delta else (0.0,)
+
+
+def lines(
+    records: Iterable[LedgerRecord], budget: Budget, name_of: Callable[[LedgerRecord], str]
+) -> tuple[LedgerLine, ...]:
+    """Compose charges by their names, latest first.
+
+    Parameters
+    ----------
+    records : iterable of LedgerRecord
+        Oldest first.
+
+    budget : Budget
+
+    name_of : callable
+
+    Returns
+    -------
+    tuple of LedgerLine
+    """
+    groups: dict[str, list[LedgerRecord]] = {}
+    for record in records:
+        name = name_of(record)
+        group = groups.pop(name, [])
+        group.append(record)
+        groups[name] = group  # its latest charge decides on its place
+    latest = list(groups.items())[::-1]
+    shown, others = latest[:_SHOWN], latest[_SHOWN:]
+    if others:
+        shown.append((f"{len(others)} earlier", [one for _, group in others for one in group]))
+    return tuple(_line(name, group, budget) for name, group in shown)
+
+
+def _line(name: str, records: list[LedgerRecord], budget: Budget) -> LedgerLine:
+    plain: Counter[str] = Counter()
+    increments: Counter[str] = Counter()
+    for record in records:
+        if not record.is_replaced:
+            kind = increments if record.stream == file.INCREMENT else plain
+            kind[file.to_json(record.guarantee)] += 1
+    book = file.Book(b"", plain=tuple(plain.items()), increments=tuple(increments.items()))
+    return LedgerLine(name, len(records), budget.spent(parts_of(book, budget.delta)))
+
 
 SHOWN = 20  # charges in a view
 _COLUMNS, _WIDEST_LABEL = 100, 22  # of the text
 _DOWN = Context(prec=6, rounding=ROUND_DOWN)
 
 
-class LedgerViews(ABC):
-    """What a ledger shows: its charges, what they cost by team, label, day, and what is left."""
-
-    path: str | None
-    label: str
-    epsilon: float
-    delta: float
-
-    @abstractmethod
-    def _records(self, newest: int | None = None) -> tuple[file.Book, list[LedgerRecord]]:
-        """Read all charges, or the newest."""
-
-    @abstractmethod
-    def _spent_of(self, book: file.Book) -> ApproxDP:
-        """Compose all charges."""
-
-    @abstractmethod
-    def _remaining_of(self, book: file.Book, delta: float = 0.0) -> ApproxDP:
-        """Find what is left at a delta."""
-
-    def __repr__(self) -> str:
-        # Short and free of folders: estimators show it among their parameters.
-        name = "" if self.path is None else f"{Path(self.path).name!r}, "
-        label = f", label={self.label!r}" if self.label else ""
-        return f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r}{label})"
-
-    def __str__(self) -> str:
-        book, records = self._records(SHOWN)
-        rows = _rows(records, book.last - len(records), str_of=lambda claimed: claimed._claim())
-        rows = _narrowed(rows)
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        told = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-        title, balance = (
-            wrap(clean(text), _COLUMNS) for text in (self._title(), self._balance(book))
-        )
-        return "\n".join([*title, *told, *balance])
-
-    def _repr_html_(self) -> str:
-        book, records = self._records()
-        told = self._summary_of(book, records)
-        head, *rows = _rows(records[-SHOWN:], max(0, len(records) - SHOWN))
-        return card(
-            self._title(),
-            note(self._balance(book)),
-            _counts(told),
-            _left(told.left),
-            _by("team", told.by_team, self.delta) if told.by_team else "",
-            _by("label", told.by_label, self.delta),
-            _by("day (UTC)", told.by_day, self.delta),
-            table(head, rows, caption="Latest charges"),
-        )
-
-    def _title(self) -> str:
-        return f"Budget ledger {self.path or 'in memory'}"
-
-    def _balance(self, book: file.Book, delta: float = 0.0) -> str:
-        """What is left at a delta, in words."""
-        at = f" at delta={self.delta!r}" if self.delta else ""
-        left = _accepted(self._remaining_of(book, delta).epsilon)
-        return (
-            f"Left: epsilon={left} with delta={delta:g}, of epsilon={self.epsilon!r}{at} (spent: "
-            f"{self._spent_of(book).epsilon:.6g}, charges: {book.last})."
-        )
-
-    def _summary(self) -> LedgerSummary:
-        """Tell what the ledger holds by label and day, and what is left."""
-        return self._summary_of(*self._records())
-
-    def _courses(self, by: str) -> tuple[LedgerCourse, ...]:
-        """Tell what was spent after each charge: by all, and by each "label" or "team"."""
-        budget = Budget(self.epsilon, self.delta)
-        return courses(self._records()[1], budget, lambda record: clean(getattr(record, by)))
-
-    def _summary_of(self, book: file.Book, records: list[LedgerRecord]) -> LedgerSummary:
-        spent, budget = self._spent_of(book), Budget(self.epsilon, self.delta)
-        found = [self._remaining_of(book, delta) for delta in deltas_left(self.delta)]
-        has_teams = any(record.team for record in records)
-        return LedgerSummary(
-            ApproxDP(self.epsilon, self.delta, adjacency=spent.adjacency, unit=spent.unit),
-            spent,
-            book.last,
-            tuple(guarantee for guarantee in found if guarantee.epsilon > 0.0),
-            lines(records, budget, lambda record: clean(record.team)) if has_teams else (),
-            lines(records, budget, lambda record: clean(record.label)),
-            lines(records, budget, lambda record: f"{record.time:%Y-%m-%d}"),
-        )
+def as_text(title: str, records: list[LedgerRecord], n_charges: int, balance: str) -> str:
+    """View of a ledger with the latest of its charges."""
+    rows = _rows(records, n_charges - len(records), str_of=lambda claimed: claimed._claim())
+    rows = _narrowed(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    told = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join([*wrap(clean(title), _COLUMNS), *told, *wrap(clean(balance), _COLUMNS)])
 
 
-def _counts(told: LedgerSummary) -> str:
-    """Who is counted, which the first charge fixes."""
-    if not told.charges:
-        return ""
-    return note(f"Counted is what is told about one {told.spent.unit}, {told.spent.adjacency}.")
+def as_html(title: str, records: list[LedgerRecord], told: LedgerSummary, balance: str) -> str:
+    """View of a ledger for notebooks."""
+    # The first charge fixes who is counted.
+    counts = f"Counted is what is told about one {told.spent.unit}, {told.spent.adjacency}."
+    left = [(f"{one.delta:.6g}", accepted(one.epsilon)) for one in told.left]
+    caption = "What one more charge may have at most"
+    head, *rows = _rows(records[-SHOWN:], max(0, len(records) - SHOWN))
+    return card(
+        title,
+        note(balance),
+        note(counts if told.charges else ""),
+        table(("at delta", "epsilon"), left, caption=caption, numbers=(1,)),
+        _by("team", told.by_team, told.budget.delta) if told.by_team else "",
+        _by("label", told.by_label, told.budget.delta),
+        _by("day (UTC)", told.by_day, told.budget.delta),
+        table(head, rows, caption="Latest charges"),
+    )
 
 
-def _accepted(epsilon: float) -> str:
+def accepted(epsilon: float) -> str:
     """Write what may be charged in few digits, rounded down: who types it in is not refused."""
     return f"{float(_DOWN.create_decimal(repr(epsilon))):.6g}"
-
-
-def _left(left: Iterable[ApproxDP]) -> str:
-    rows = [(f"{one.delta:.6g}", _accepted(one.epsilon)) for one in left]
-    caption = "What one more charge may have at most"
-    return table(("at delta", "epsilon"), rows, caption=caption, numbers=(1,))
 
 
 def _by(name: str, told: Iterable[LedgerLine], delta: float) -> str:
@@ -143,18 +295,11 @@ def _by(name: str, told: Iterable[LedgerLine], delta: float) -> str:
 
 def _narrowed(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Cut long cells of text, so that a line of all columns fits; `history` has them whole."""
-    n = len(rows[0])
-    texts = range(2, n - 1)  # teams, labels and guarantees, the last of which has the rest
-    most = [_WIDEST_LABEL] * (len(texts) - 1)
-    fixed = sum(max(len(row[i]) for row in rows) for i in (0, 1, n - 1))
-    labels = sum(
-        min(width, max(len(row[i]) for row in rows)) for i, width in zip(texts, most, strict=False)
-    )
-    most.append(_COLUMNS - fixed - labels - 2 * (n - 1))
-    return [
-        (*row[:2], *(_cut(row[i], width) for i, width in zip(texts, most, strict=True)), row[-1])
-        for row in rows
-    ]
+    number, time, *labels, _, pid = (max(map(len, column)) for column in zip(*rows, strict=True))
+    labels = [min(width, _WIDEST_LABEL) for width in labels]  # of teams, too
+    others = number + time + sum(labels) + pid + 2 * (len(rows[0]) - 1)
+    widths = (number, time, *labels, _COLUMNS - others, pid)
+    return [tuple(map(_cut, row, widths)) for row in rows]
 
 
 def _cut(text: str, width: int) -> str:

@@ -1,7 +1,6 @@
 """What a guarantee for one record promises to a user who has several."""
 
 import math
-from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from functools import singledispatch
@@ -11,14 +10,10 @@ import numpy as np
 
 from skdp._validation import plain_arguments, positive_int, shown
 from skdp.exceptions import NoConversionError
-from skdp.privacy._base import Guarantee, smallest_epsilon, union
 from skdp.privacy._bounded_range import BoundedRangeDP
-from skdp.privacy._composition import ComposedDP, compose
-from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP
-from skdp.privacy._mutual_information import MutualInformationPrivacy
+from skdp.privacy._composition import ComposedDP, MutualInformationPrivacy, compose, counted
+from skdp.privacy._guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, smallest_epsilon, union
 from skdp.privacy._random_runs import RandomRunsDP
-
-__all__ = ["user_guarantee"]
 
 _UP = 1.0 + 1e-15  # above the rounding of a product
 _FAR = 700.0  # exponents that floats have
@@ -88,20 +83,16 @@ def user_guarantee(guarantee: Guarantee, max_rows: int) -> Guarantee:
 def _of_group(guarantee: Any, k: int) -> Any:
     """Guarantee for neighbours that are k neighbours in one record apart."""
     # By what is proven of any pair of neighbours, whichever parts of the data they differ in.
-    behind = _converted(guarantee, k)
+    behind = None
+    for convert in (guarantee.to_zcdp, guarantee.to_gdp):  # Gaussian says more
+        with suppress(NoConversionError):
+            behind = _of_group(convert(), k)
     pure = guarantee._pure_epsilon()
     if pure is not None:
         return ApproxDP(float(k * pure), refined=behind, **guarantee._context())
     if behind is None:
         raise NoConversionError(f"No guarantee is proven for {k} records: {guarantee}")
     return behind
-
-
-def _converted(guarantee: Guarantee, k: int) -> Guarantee | None:
-    for convert in (guarantee.to_gdp, guarantee.to_zcdp):  # Gaussian says more
-        with suppress(NoConversionError):
-            return _of_group(convert(), k)
-    return None
 
 
 @_of_group.register
@@ -124,10 +115,8 @@ def _(guarantee: BoundedRangeDP, k: int) -> BoundedRangeDP:
 
 @_of_group.register
 def _(guarantee: ComposedDP, k: int) -> Guarantee:
-    parts = Counter[Guarantee]()
-    for part, count in guarantee.parts:
-        parts[_of_group(part._plain(guarantee.unit), k)] += count
-    return compose(parts)
+    parts = ((_of_group(part._plain(guarantee.unit), k), n) for part, n in guarantee.parts)
+    return compose(counted(parts))
 
 
 @_of_group.register
@@ -152,7 +141,8 @@ def _(guarantee: ApproxDP, k: int) -> Guarantee:
     delta = guarantee.delta
 
     def holds(epsilon: float) -> bool:
-        return _log_delta(guarantee, epsilon, k) <= math.log(delta)
+        each = guarantee.delta_at(epsilon / k)
+        return each == 0.0 or math.log(each) + _log_factor(epsilon, k) <= math.log(delta)
 
     epsilon = math.inf if guarantee.refined is None else smallest_epsilon(holds)
     if behind is not None:
@@ -167,12 +157,6 @@ def _(guarantee: ApproxDP, k: int) -> Guarantee:
     if behind is None:
         raise NoConversionError(f"No guarantee is proven for {k} records: {guarantee}")
     return behind
-
-
-def _log_delta(guarantee: Guarantee, epsilon: float, k: int) -> float:
-    """Logarithm of a delta that k neighbours in a row have at ``epsilon``."""
-    delta = guarantee.delta_at(epsilon / k)
-    return math.log(delta) + _log_factor(epsilon, k) if delta > 0.0 else -math.inf
 
 
 def _log_factor(epsilon: float, k: int) -> float:

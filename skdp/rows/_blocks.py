@@ -2,33 +2,19 @@
 
 import itertools
 import math
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.blas import dsyrk, ssyrk
 
+from skdp._recording import told
+from skdp.exceptions import SolverError
 from skdp.mechanisms import clip_rows
-from skdp.rows._certificates import (
-    CHUNK,
-    MOST_ROWS,
-    SUM_ERROR,
-    UNIT_ROUNDOFF,
-    rounding_error,
-    score_terms,
-)
-from skdp.rows._exact_sums import ExactScores, PairwiseSum, power_above
-from skdp.rows._row_products import (
-    few_rows,
-    in_single,
-    products,
-    shared_products,
-    times,
-    with_constant,
-)
-from skdp.rows._user_norms import TOGETHER
-from skdp.rows._users import Users
-
-__all__ = ["Blocks", "RowBlocks"]
+from skdp.rows import _sums
+from skdp.rows._users import TOGETHER, Users
 
 
 class Blocks:
@@ -83,6 +69,12 @@ class Blocks:
     def n_units(self):
         """Users where rows have owners, rows otherwise: what sensitivities and rules count."""
         return self.n_samples if self.users is None else self.users.n_users
+
+    @property
+    def sum_shape(self):
+        """What errors of sums depend on."""
+        sizes = self.n_units, self.n_features, self.row_norm, self.length, self.n_terms
+        return _sums.SumShape(*sizes, shared=self.shares is not None)
 
     def check_norm(self, most):
         """Check that no row is longer than a release was planned for."""
@@ -140,9 +132,9 @@ class Blocks:
         total : float or None
             Sum of the losses, if asked for.
         """
-        sums = PairwiseSum(weights.shape)
+        sums = _sums.PairwiseSum(weights.shape)
         totals = np.zeros(len(self.blocks))
-        scores_of = ExactScores(weights, self.row_norm) if exactly else None
+        scores_of = _sums.ExactScores(weights, self.row_norm) if exactly else None
         kept = None
         if factors is not None:
             kept = self.residuals(loss, weights, caps=caps, scores_of=scores_of)
@@ -161,9 +153,9 @@ class Blocks:
             if scores_of is None:
                 part = self._columns(i, rows) @ residuals
             elif self.shares is not None:
-                part = shared_products(high, low, residuals)
+                part = _sums.shared_products(high, low, residuals)
             else:
-                part = products(high, low, residuals, loss.lipschitz, self.length)
+                part = _sums.products(high, low, residuals, loss.lipschitz, self.length)
             sums.add(part.T)
             if total:
                 totals[i] = loss.total(scores, codes)
@@ -203,10 +195,11 @@ class Blocks:
         # Where descents start. Of many weights the first few tell.
         if not weights[:, :64].any() and not weights.any():
             return np.zeros((rows.shape[0], len(weights)))
-        if self.is_sparse or self.n_features <= CHUNK:
+        if self.is_sparse or self.n_features <= _sums.CHUNK:
             return rows @ weights.T
-        chunks = range(0, self.n_features, CHUNK)
-        return sum(rows[:, i : i + CHUNK] @ weights[:, i : i + CHUNK].T for i in chunks)
+        starts = range(0, self.n_features, _sums.CHUNK)
+        chunks = (slice(start, start + _sums.CHUNK) for start in starts)
+        return sum(rows[:, chunk] @ weights[:, chunk].T for chunk in chunks)
 
     def rounding_error(self, loss, weights, *, exactly=False, mean_loss=math.inf, closely=False):
         """Bound on the norm of the error of `gradient` in floating point.
@@ -214,19 +207,9 @@ class Blocks:
         ``closely`` visits the rows for a bound on the errors of their scores, where the norms of
         rows and weights alone are too coarse a bound.
         """
-        return rounding_error(
-            loss,
-            float(np.linalg.norm(weights)),
-            score_error=self._score_error(weights) if closely else None,
-            n_samples=self.n_units,
-            n_features=self.n_features,
-            length=self.length,
-            n_terms=self.n_terms,
-            row_norm=self.row_norm,
-            exactly=exactly,
-            mean_loss=mean_loss,
-            shared=self.shares is not None,
-        )
+        options = {"exactly": exactly, "mean_loss": mean_loss}
+        options["score_error"] = self._score_error(weights) if closely else None
+        return self.sum_shape.rounding_error(loss, float(np.linalg.norm(weights)), **options)
 
     def _score_error(self, weights):
         """Mean bound on the norm of the errors of a row's scores, in unit roundoffs.
@@ -263,7 +246,7 @@ class Blocks:
                 rows *= np.sqrt(curvature).astype(dtype)[:, np.newaxis]
                 hessian += rows.T @ rows
                 continue
-            shares = loss.shares(codes) / loss.temperature
+            shares = loss.weights_of(codes) / loss.temperature
             for j in range(p):
                 for k in range(j + 1):
                     pair = curvature[:, j] * ((j == k) - curvature[:, k]) * shares
@@ -276,8 +259,11 @@ class Blocks:
     def single_rows(self):
         """Sparse rows of all blocks in single precision, in units of about their norm."""
         if self._singles is None:
-            unit = power_above(self.row_norm)
-            self._singles = [in_single(rows, unit) for rows, _ in self.blocks]
+            unit = _sums.power_above(self.row_norm)
+            self._singles = [
+                _sums.mapped(lambda entries: (entries / unit).astype(np.float32), rows)
+                for rows, _ in self.blocks
+            ]
         return self._singles
 
     def slope_along(self, loss, weights, step):
@@ -319,8 +305,8 @@ class RowBlocks(Blocks):
     unit : float, default=1.0
         A power of two that clipped rows are divided by.
 
-    longer : float, default=1.0
-        At least 1: rows are clipped to ``x_norm / longer``, and multiplied by it.
+    scale : float, default=1.0
+        At least 1: rows are clipped to ``x_norm / scale``, and multiplied by it.
 
     users : Users, default=None
         Owners of the rows. Sums are over users then, of the means of their rows; None is a sum
@@ -337,13 +323,13 @@ class RowBlocks(Blocks):
 
     dense_limit = 1500  # unknowns up to which Newton systems are factorised
 
-    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0, longer=1.0, users=None):
+    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0, scale=1.0, users=None):
         self.n_samples = X.shape[0]
         self.users = users
         self.n_features = X.shape[1] + (constant != 0.0)
         self.row_norm = self.norm_bound(x_norm, constant, self.n_features) / unit
         self.is_sparse = sparse.issparse(X)
-        self.length = 4096 if self.is_sparse else 1024
+        self.length = _sums.SumShape.length if self.is_sparse else 1024
         self.blocks: Any = []
         constant /= unit
         self.constant = constant
@@ -356,15 +342,15 @@ class RowBlocks(Blocks):
             if order is not None:
                 block = X[order[start:stop]]
             else:
-                block = few_rows(X, start, stop) if self.is_sparse else X[start:stop]
+                block = _sums.few_rows(X, start, stop) if self.is_sparse else X[start:stop]
             # Bounds are those of double precision. Entries may be as large as floats can be until
             # they are clipped.
-            rows = clip_rows(block.astype(np.float64, copy=False), x_norm / longer)
-            if unit != longer:
+            rows = clip_rows(block.astype(np.float64, copy=False), x_norm / scale)
+            if unit != scale:
                 # Rounding errors of the factors are within those that `norm_bound` allows.
-                rows = rows * (longer / unit)
+                rows = rows * (scale / unit)
             if self.is_sparse:
-                rows = with_constant(rows, constant) if constant else sparse.csr_array(rows)
+                rows = _sums.with_constant(rows, constant) if constant else sparse.csr_array(rows)
             elif joined is not None:
                 joined[start:stop, :-1] = rows
                 joined[start:stop, -1] = constant
@@ -372,7 +358,7 @@ class RowBlocks(Blocks):
             own = slice(start, stop) if order is None else order[start:stop]
             self.blocks.append((rows, codes[own]))
         # Longest chain of additions behind a score.
-        self.n_terms = score_terms(self.n_features)
+        self.n_terms = _sums.score_terms(self.n_features)
         if self.is_sparse:
             self.n_terms = max((int(np.diff(r.indptr).max()) for r, _ in self.blocks), default=0)
         if users is not None:
@@ -400,7 +386,7 @@ class RowBlocks(Blocks):
     @staticmethod
     def norm_bound(x_norm, constant, n_features):
         """Bound on the norm of a row; public, as it needs no data."""
-        return math.hypot(x_norm, constant) * (1 + 4 * UNIT_ROUNDOFF * (n_features + 8))
+        return math.hypot(x_norm, constant) * (1 + 4 * _sums.UNIT_ROUNDOFF * (n_features + 8))
 
     def second_moments(self, loss=None, weights=None):
         """Sum of the outer products of the rows, of shape (n_features, n_features).
@@ -415,14 +401,14 @@ class RowBlocks(Blocks):
         weights : ndarray of shape (1, n_features), default=None
             Where these are taken.
         """
-        moments = PairwiseSum((self.n_features, self.n_features))
+        moments = _sums.PairwiseSum((self.n_features, self.n_features))
         for i, (rows, codes) in enumerate(self.blocks):
             factors = None if self.shares is None else self.shares[i]
             if loss is not None:
-                bend = loss.hessian_weights(self._scores(rows, weights), codes)
-                factors = bend if factors is None else factors * bend
+                curvature = loss.hessian_weights(self._scores(rows, weights), codes)
+                factors = curvature if factors is None else factors * curvature
             if factors is not None:  # roots, since a square is formed in half the time
-                rows = times(rows, np.sqrt(factors))
+                rows = _sums.times(rows, np.sqrt(factors))
             part = rows.T @ rows
             moments.add(part.toarray() if self.is_sparse else part)
         return moments.total()
@@ -435,14 +421,435 @@ class RowBlocks(Blocks):
         no private number decides it.
         """
         size = self.row_norm * float(np.linalg.norm(weights))
-        n_terms = self.n_features if self.is_sparse else score_terms(self.n_features)
-        roundings = SUM_ERROR + UNIT_ROUNDOFF * (16.0 + 2.0 * (n_terms + 4) * size)
-        return MOST_ROWS * self.row_norm**2 * loss.curvature * roundings
+        n_terms = self.n_features if self.is_sparse else _sums.score_terms(self.n_features)
+        roundings = _sums.SUM_ERROR + _sums.UNIT_ROUNDOFF * (16.0 + 2.0 * (n_terms + 4) * size)
+        return _sums.MOST_ROWS * self.row_norm**2 * loss.curvature * roundings
 
     def total(self):
         """Sum of the rows, or over users of the means of their rows, of shape (n_features,)."""
-        total = PairwiseSum(self.n_features)
+        total = _sums.PairwiseSum(self.n_features)
         for i, (rows, _) in enumerate(self.blocks):
             shares = np.ones(rows.shape[0]) if self.shares is None else self.shares[i]
             total.add(self._columns(i, rows) @ shares)
         return total.total()
+
+
+@dataclass(frozen=True)
+class NormalisedRows:
+    """Features of the linear kernel: rows in units of the bound on their norm.
+
+    Parameters
+    ----------
+    n_components : int
+        Length of a row.
+
+    x_norm : float
+        Norm beyond which rows are scaled back.
+    """
+
+    n_components: int
+    x_norm: float
+
+    row_norm = 1.0 + 1e-6
+    pair_norm = None  # no pairs of equal norm
+
+    @property
+    def attributes(self):
+        """What is public of an estimator on these features: nothing was drawn."""
+        return {}
+
+    @property
+    def n_features_in(self):
+        """Length of a row."""
+        return self.n_components
+
+    def transform(self, X):
+        """Divide rows by ``x_norm``, which no row is longer than; result in double precision."""
+        rows = clip_rows(X, self.x_norm)
+        rows = rows.toarray() if sparse.issparse(rows) else rows
+        return rows / self.x_norm
+
+
+# Largest integer of a feature of 7 bits: its square times the length of a block is below 2**24.
+_LARGEST = 127.0
+
+# Certified error of sums over features, as a share of the bound on one record.
+ERROR_SHARE = 1e-3
+
+# Rows of features are no longer than this, rounding to integers included.
+MOST_ROW_NORM = 1.006
+
+_CACHED = 128  # rows that are made at once
+
+_NEAR = 2**20  # bytes that stay in cache between two products
+
+# Blocks whose second moments are summed plainly, before those sums are.
+_GROUP = 256
+
+
+class FeatureBlocks(Blocks):
+    """Features of rows with their targets, a block at a time, rounded to integers.
+
+    Features are rounded to multiples of ``unit``, and weights and residuals are rounded as well,
+    such that products of two and their sums over a block are integers that floating point has
+    without error. So no sum over residuals has a rounding error, in whatever order it is formed,
+    and what a row adds is a function of the row alone. ``row_norm`` includes the rounding of
+    features. Here they have 17 bits.
+
+    The whole feature matrix is kept, in integers, only while it is small; otherwise each pass
+    makes it anew.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix or array} of shape (n_samples, n_features_in)
+
+    targets : ndarray of shape (n_samples,)
+        In [-1, 1].
+
+    features : FourierFeatures or NormalisedRows
+        Features of a row that do not depend on other rows, nor on its place among them.
+
+    cache_size : int, default=2**30
+        Largest feature matrix to keep, in bytes.
+
+    users : Users, default=None
+        Owners of the rows. A sum is over users then, of the means of their rows' terms: a row's
+        residual is multiplied by its share of the owner's weight of 1, and limited to that share
+        of the limit, so that a user adds no more than a row would alone. None is a sum over rows.
+    """
+
+    dense_limit = 20_000  # making features costs more than factorising
+
+    _type: type = np.int32
+    # Bits of a feature and of a residual. Together 35: sums over a block of 2**10 rows are exact
+    # in double precision. Residuals of users have more, since their rows have shares of them.
+    _bits, _residual_bits, _bits_of_shares = 17, 18, 7
+
+    def __init__(self, X, targets, features, *, cache_size=2**30, users=None):
+        self.n_samples, self.n_features = X.shape[0], features.n_components
+        self.users = users
+        self.unit = self._unit()
+        # Each coordinate is rounded by half a unit at most.
+        self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
+        self.pair_norm = features.pair_norm and features.pair_norm + self.unit / math.sqrt(2.0)
+        self.is_sparse = False
+        self.length = 1024
+        self.n_terms = _sums.score_terms(self.n_features)
+        self.X, self.features = X, features
+        self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
+        size = self.n_samples * self.n_features * np.dtype(self._type).itemsize
+        self._kept: list | None = [] if size <= cache_size else None
+        self.blocks = self
+        if users is not None:
+            self._residual_bits += self._bits_of_shares
+            self.shares = [users.shares[self._block(i)] for i in range(len(self))]
+
+    def _unit(self):
+        return 2.0**-self._bits
+
+    def centred(self, offset):
+        """Return the same rows with their targets less a released ``offset`` in [-1, 1].
+
+        Rows that are kept are kept for both.
+        """
+        changed = copy(self)
+        changed.targets, changed.blocks = self.targets - offset, changed
+        return changed
+
+    def __len__(self):
+        return -(-self.n_samples // self.length)
+
+    def __iter__(self):
+        if self.users is not None:
+            raise ValueError("Rows with owners are for sums over users, which know their shares.")
+        for made, targets in self._made():
+            yield made * self.unit, targets
+
+    def _block(self, i):
+        return slice(i * self.length, (i + 1) * self.length)
+
+    def _made(self):
+        for i in range(len(self)):
+            block = self._block(i)
+            if self._kept is not None and i < len(self._kept):
+                rows = self._kept[i]
+            else:
+                rows = self._make(self.X[block])
+                if self._kept is not None:
+                    self._kept.append(rows)
+            yield rows, self.targets[block]
+
+    def _make(self, X):
+        made = np.empty((X.shape[0], self.n_features), dtype=self._type)
+        for start in range(0, len(made), _CACHED):
+            rows = self.features.transform(X[start : start + _CACHED])
+            rows *= rows.dtype.type(1.0 / self.unit)
+            made[start : start + _CACHED] = np.rint(rows, out=rows)
+        return made
+
+    def _near(self):
+        """For each block: a few of its rows at a time in floating point, targets, their place."""
+        height = max(16, min(self.length, _NEAR // (8 * self.n_features)))
+        memory = np.empty((min(height, self.n_samples), self.n_features))
+
+        def few_rows(made, targets):
+            for start in range(0, len(made), height):
+                place = slice(start, min(start + height, len(made)))
+                rows = memory[: place.stop - start]
+                np.copyto(rows, made[place])
+                yield rows, targets[place], place
+
+        for made, targets in self._made():
+            yield few_rows(made, targets)
+
+    def _converted(self, dtype=np.float64):
+        """Integers of each block in floating point, in memory that the next one overwrites.
+
+        It is the first long pass, of which is told whoever listens to the fit.
+        """
+        memory = np.empty((min(self.length, self.n_samples), self.n_features), dtype=dtype)
+        for made, _ in told(self._made(), "second moments", len(self), of="rows"):
+            rows = memory[: len(made)]
+            np.copyto(rows, made)
+            yield rows
+
+    def target_moments(self):
+        """Sums of the targets and of their squares.
+
+        Returns
+        -------
+        sums : ndarray of shape (2,)
+
+        error : float
+            Bound on the error of each, whatever the order of the additions in a block of 128.
+        """
+        shares = 1.0 if self.users is None else self.users.shares
+        sums = np.array([(self.targets * shares).sum(), (self.targets**2 * shares).sum()])
+        return sums, _sums.UNIT_ROUNDOFF * self.n_units * 200.0
+
+    def capped_sum(self, weights, cap):
+        """Sum of the rows times their residuals, these capped; rounded once, at the end.
+
+        Returns
+        -------
+        total : ndarray of shape (n_components,)
+
+        error : float
+            Bound on the norm of its error.
+        """
+        most = 2.0**self._residual_bits
+        total = self._limited_sum(
+            weights, cap / most, itertools.repeat(np.full(self.length, most))
+        )
+        return total, 2 * _sums.UNIT_ROUNDOFF * self.n_units * cap * self.row_norm
+
+    def score_sum(self, weights, cap):
+        """Sum of the rows' products with the weights, these within ``cap``; rounded at the end.
+
+        Returns
+        -------
+        total : float
+
+        error : float
+            Bound on its error.
+        """
+        most = 2.0**self._residual_bits
+        unit, total = cap / most, 0
+        scores_of = self._scores_of(weights)
+        for i, block in enumerate(self._near()):
+            for rows, _, place in block:
+                scores, limits = self._shared(i, place, scores_of(rows) / unit, most)
+                whole = np.rint(np.clip(scores, -limits, limits, out=scores), out=scores)
+                total += int(whole.sum())
+        return total * unit, 2 * _sums.UNIT_ROUNDOFF * self.n_units * cap
+
+    def whitened_sum(self, weights, whitening, limits):
+        """Whitened sum of the rows times their residuals, these within ``limits``.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_components,)
+
+        whitening : Whitening
+
+        limits : (ndarray of shape (n_samples,), float)
+            Of `residual_limits`.
+
+        Returns
+        -------
+        total : ndarray of shape (n_components,)
+
+        error : float
+            Bound on the norm of its error.
+        """
+        whole, unit = limits
+        parts = (whole[self._block(i)] for i in range(len(self)))
+        total = self._limited_sum(weights, unit, parts)
+        # Rounded once, and then whitened.
+        return whitening.apply(total), whitening.rounding_error(float(np.linalg.norm(total)))
+
+    def _limited_sum(self, weights, unit, limits):
+        """Sum of the rows times their residuals, in whole units with limits for each block."""
+        # Halves of 32 bits: whole sums may be longer than an int64.
+        high, low = np.zeros((2, self.n_features), dtype=np.int64)
+        scores_of = self._scores_of(weights)
+        blocks = zip(self._near(), limits, strict=False)
+        for i, (block, within) in enumerate(blocks):
+            total = np.zeros(self.n_features)
+            for rows, targets, place in block:
+                residuals = (scores_of(rows) - targets) / unit
+                residuals, most = self._shared(i, place, residuals, within[place])
+                residuals = np.rint(residuals.clip(-most, most, out=residuals), out=residuals)
+                total += residuals @ rows  # no rounding, as in all of a block
+            whole = total.astype(np.int64)
+            high += whole >> 32
+            low += whole & 0xFFFFFFFF
+        return (high * 2.0**32 + low) * (unit * self.unit)
+
+    def _scores_of(self, weights):
+        """Return the map from rows to their products with weights, these rounded as well.
+
+        Scores must be a function of the row, whatever the order of their sums. Integers below
+        2**53 are exact in double precision.
+        """
+        weights = _sums.rounded(weights * self.unit, self._weight_bits)
+        return lambda rows: rows @ weights
+
+    def _shared(self, i, place, values, limits):
+        """Values of rows of a block and their limits, in whole units, times their shares.
+
+        The limits of a user's rows add up to the mean of their whole limits, at most: a share is
+        less than one over a number c of rows, or 1, and where ``limit / c`` is not reached by an
+        integer, it is missed by ``1 / c`` of one, which no rounding of a product makes up.
+        """
+        if self.users is None:
+            return values, limits
+        shares = self.shares[i][place]
+        return values * shares, np.floor(limits * shares)
+
+    @property
+    def _weight_bits(self):
+        """Bits of a number that sums over the features of a row are exact with."""
+        return 52 - self._bits - math.ceil(math.log2(self.n_features))
+
+    def residual_limits(self, whitening, cap):
+        """Limits of the residuals at which no whitened row times its residual exceeds ``cap``.
+
+        They hold exactly, for the rows as rounded and the whitening as it is in floating point,
+        and the limit of a row is a function of the row alone.
+
+        Parameters
+        ----------
+        whitening : Whitening
+
+        cap : float
+
+        Returns
+        -------
+        whole : ndarray of shape (n_samples,)
+            Largest residual of each row in units, an integer.
+
+        unit : float
+
+        Notes
+        -----
+        Of a row z and the whitening ``W = a I + V diag(b) V'`` it needs an upper bound of
+        ``||W z||^2 <= a^2 ||z||^2 - sum_j h_j <v_j, z>^2`` (see `Whitening.columns`). The products
+        of z with ``sqrt(h_j) v_j``, these rounded, are exact, and they are cut to integers
+        below 2**25 whose sum of squares is exact, too. The norm of the products is too small then
+        by the rounding of the columns only, ``error``; the few operations that are left err by
+        less than 16 units in the last place of ``a^2 ||z||^2``.
+        """
+        columns, unit = whitening.columns(self._weight_bits)
+        unit *= self.unit
+        largest = 1.01 * whitening.scale * self.row_norm  # norm of the products, and more
+        coarse = 2.0 ** max(0, math.ceil(math.log2(largest / unit)) - 25)
+        error = math.sqrt(columns.size) * unit / self.unit * self.row_norm
+        slack = 16 * _sums.UNIT_ROUNDOFF * (whitening.scale * self.row_norm) ** 2
+        # No residual is of use beyond the limit of a row along the shortest axis of W.
+        most = cap * whitening.longest
+        step = most * 2.0**-self._residual_bits
+        whole, start = np.empty(self.n_samples), 0
+        for rows, _, _ in itertools.chain.from_iterable(self._near()):
+            products = rows @ columns
+            np.abs(products, out=products)
+            products *= 1.0 / coarse
+            np.trunc(products, out=products)
+            seen = np.sqrt(np.einsum("ij,ij->i", products, products)) * (unit * coarse)
+            squares = np.einsum("ij,ij->i", rows, rows) * (whitening.scale * self.unit) ** 2
+            squares += slack - np.maximum(seen - error, 0.0) ** 2
+            limits = np.minimum(cap / np.sqrt(squares), most) * (1.0 - 2.0**-49)
+            whole[start : start + len(rows)] = np.floor(limits / step)
+            start += len(rows)
+        return whole, step
+
+    def second_moments(self):
+        """Sum of the outer products of the rows.
+
+        Returns
+        -------
+        total : ndarray of shape (n_components, n_components)
+
+        error : float
+            Bound on the Frobenius norm of its error.
+        """
+        total, part = np.zeros((2, self.n_features, self.n_features)).transpose(0, 2, 1)
+        for i, rows in enumerate(self._converted()):
+            if i % _GROUP == 0:
+                total += part
+                part[:] = 0.0
+            if self.users is not None:
+                rows *= np.sqrt(self.shares[i])[:, np.newaxis]
+            part = dsyrk(1.0, rows.T, beta=1.0, c=part, overwrite_c=1)
+        total += part
+        chain = self.length + _GROUP + len(self) // _GROUP + 8
+        if self.users is not None:  # two roots of shares and two products with them
+            chain += 8
+        error = self.n_units * _sums.UNIT_ROUNDOFF * chain * self.row_norm**2
+        return _symmetric(total) * self.unit**2, error
+
+
+class IntegerFeatureBlocks(FeatureBlocks):
+    """Fourier features rounded to 7 bits.
+
+    Cosines and sines are rounded to 1/127. That moves a row by less than 0.6 percent of its
+    norm, and the kernel by next to nothing. Products of two such integers summed over a block are
+    below 2**24, so that single precision has them without error, and a feature takes one byte.
+
+    Parameters
+    ----------
+    X, targets, features, cache_size, users
+        As for `FeatureBlocks`, with ``features`` a FourierFeatures.
+    """
+
+    _type = np.int8
+    _bits, _residual_bits, _bits_of_shares = 7, 20, 8
+
+    def _unit(self):
+        # 127 sqrt(D) times the features is within 1/2 of the integers in each of 2 D coordinates.
+        return 1.0 / (_LARGEST * math.sqrt(self.n_features / 2))
+
+    def second_moments(self):
+        """Sum of the outer products of the rows; rounded once, at the end, but for users."""
+        if self.users is not None:
+            return super().second_moments()
+        total = np.zeros((self.n_features, self.n_features), order="F")
+        part = np.zeros((self.n_features, self.n_features), order="F", dtype=np.float32)
+        for rows in self._converted(np.float32):
+            part = ssyrk(1.0, rows.T, c=part, overwrite_c=1)
+            total += part
+        error = _sums.UNIT_ROUNDOFF * self.n_samples * self.row_norm**2
+        return _symmetric(total) * self.unit**2, error
+
+
+def _symmetric(upper):
+    """Fill the lower triangle."""
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def certified(computed, largest):
+    """Return a computed sum if its error is certified to be at most ``largest``."""
+    total, error = computed
+    if error > largest:
+        raise SolverError("The rows are too many for the certified error of their sum.")
+    return total

@@ -15,24 +15,13 @@ from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 
 from skdp._defaults import kernel as defaults
-from skdp._random._words import seed_sequence
-from skdp._validation import one_of, positive, positive_int, shown
-
-__all__ = [
-    "KERNELS",
-    "FeatureFunction",
-    "FourierFeatures",
-    "automatic_gamma",
-    "check_kernel",
-    "fourier_features",
-    "kernel_error",
-    "kernel_matrix",
-]
+from skdp._random._source import seed_sequence
+from skdp._validation import between, one_of, positive, positive_int, shown
+from skdp.rows._sums import UNIT_ROUNDOFF, rounded
 
 KERNELS = ("rbf", "laplacian", "matern", "linear")
 SMOOTHNESS = (0.5, 1.5, 2.5)
 
-_UNIT = 2.0**-53
 _FAR = 1000.0
 # Frequencies beyond this, in units of gamma, are cut. Only heavy-tailed laws get there; the
 # kernel changes at distances below a thousandth of its length scale.
@@ -50,8 +39,7 @@ def check_kernel(kernel, gamma, nu):
             f"got {shown(gamma)}."
         )
     positive(gamma=gamma)
-    if not 1e-30 <= gamma <= 1e30:
-        raise ValueError(f"gamma must be between 1e-30 and 1e30; got {shown(gamma)}.")
+    between(1e-30, 1e30, gamma=gamma)
     if kernel == "matern" and not (isinstance(nu, Real) and nu in SMOOTHNESS):
         raise ValueError(f"nu must be 0.5, 1.5 or 2.5; got {shown(nu)}.")
 
@@ -165,7 +153,7 @@ def kernel_error(n_features_in, kappa=1.0):
         An error of a distance is relative, and ``t |h'(t)|`` is below one for each kernel
         ``h(t)``; evaluating ``h`` adds a few units in the last place.
     """
-    return 2 * _UNIT * (n_features_in + 32) * kappa**2
+    return 2 * UNIT_ROUNDOFF * (n_features_in + 32) * kappa**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,7 +358,7 @@ def fourier_features(
         rng = np.random.default_rng(seed_sequence(random_state))
     D, d = n_components // 2, n_features_in
     if kernel == "laplacian":
-        return _rounded(gamma * np.clip(rng.standard_cauchy((D, d)), -_LONGEST, _LONGEST))
+        return _on_bits(gamma * np.clip(rng.standard_cauchy((D, d)), -_LONGEST, _LONGEST))
 
     # Isotropic laws: a direction times an independent length. The spectral law of a Matérn
     # kernel is a multivariate t of 2 nu degrees of freedom (Rasmussen and Williams, 4.15).
@@ -384,10 +372,10 @@ def fourier_features(
     else:
         directions = rng.standard_normal((D, d))
     if kernel == "rbf":
-        return _rounded(math.sqrt(2.0 * gamma) * directions)
+        return _on_bits(math.sqrt(2.0 * gamma) * directions)
     spread = np.sqrt(2.0 * nu / rng.chisquare(2.0 * nu, size=D))
     spread = np.minimum(spread, _LONGEST)
-    return _rounded(gamma * spread[:, np.newaxis] * directions)
+    return _on_bits(gamma * spread[:, np.newaxis] * directions)
 
 
 def _nearest(numbers):
@@ -397,8 +385,6 @@ def _nearest(numbers):
     return numbers
 
 
-def _rounded(frequencies):
-    """Round to multiples of a power of two, for phases to be exact."""
-    largest = float(np.abs(frequencies).max())
-    step = 2.0 ** (math.ceil(math.log2(largest)) - _FREQUENCY_BITS)
-    return FourierFeatures(np.rint(frequencies / step) * step)
+def _on_bits(frequencies):
+    """Features of frequencies that have few bits, for phases to be exact."""
+    return FourierFeatures(rounded(frequencies, _FREQUENCY_BITS))

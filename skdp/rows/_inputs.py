@@ -5,32 +5,121 @@ logs and screens that no guarantee covers, so that here only sentences leave tha
 types, shapes and names of columns.
 """
 
+import os
 import re
-from collections.abc import Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from threading import Lock
+from traceback import walk_tb
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
+from threadpoolctl import threadpool_limits
 
-from skdp._tables import check_read
 from skdp._validation import shown
 
-__all__ = [
-    "check_unmasked",
-    "checked_array",
-    "checked_data",
-    "checked_rows",
-    "declared_classes",
-    "encode_labels",
-    "is_missing",
-    "knows_count",
-    "raised_here",
-    "real_targets",
-    "without_values",
-]
+_AS_THEY_ARE = ("builtins", "numpy", "scipy", "pandas", "polars")
+
+
+def check_read(X):
+    """Refuse a query of polars that has not been run: it holds no rows yet."""
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X must hold rows, and a LazyFrame is a query: pass X.collect().")
+
+
+def count_of_rows(X):
+    """Number of rows; None of what does not say it."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        return len(X) if hasattr(X, "__len__") else None
+    return int(shape[0]) if len(shape) else None
+
+
+def framed(X):
+    """A frame that narwhals knows, such as a table of pyarrow, as one of pandas.
+
+    Column selectors read it then. Frames of pandas and polars, and arrays, stay as they are.
+
+    Parameters
+    ----------
+    X : {array-like, frame, sparse matrix}
+
+    Returns
+    -------
+    {array-like, frame, sparse matrix}
+    """
+    check_read(X)
+    home = type(X).__module__.partition(".")[0]
+    if home in _AS_THEY_ARE:
+        return X
+    if home == "pyarrow":
+        return X.to_pandas() if hasattr(X, "to_pandas") else X
+    with suppress(ImportError):  # which newer versions of scikit-learn need themselves
+        import narwhals
+
+        found = narwhals.from_native(X, pass_through=True)
+        if isinstance(found, narwhals.LazyFrame):
+            raise ValueError(
+                f"X must hold rows, and a {type(X).__name__} of {home} is a query: collect it "
+                "into a frame before."
+            )
+        return found.to_pandas() if isinstance(found, narwhals.DataFrame) else X
+    return X
+
+
+def names_of(X):
+    """Names of the columns of a frame, and None of what has none.
+
+    ``columns`` of a table of pyarrow are values, which no message may show.
+
+    Parameters
+    ----------
+    X : {ndarray, frame, sparse matrix, list}
+
+    Returns
+    -------
+    list or None
+    """
+    check_read(X)
+    names = getattr(X, "column_names", None)
+    if not isinstance(names, list):
+        names = getattr(X, "columns", None)
+    return None if names is None else list(names)
+
+
+def rows_of(X, positions):
+    """Rows of a table of any kind.
+
+    Parameters
+    ----------
+    X : {ndarray, frame, sparse matrix, list}
+
+    positions : ndarray of int
+
+    Returns
+    -------
+    The same kind of table.
+    """
+    if hasattr(X, "iloc"):
+        dtypes = X.dtypes.items() if hasattr(X, "columns") else ()
+        swapped = {name: d for name, d in dtypes if isinstance(d, np.dtype) and not d.isnative}
+        if swapped:  # of which pandas takes no rows
+            X = X.astype({name: dtype.newbyteorder("=") for name, dtype in swapped.items()})
+        return X.iloc[positions]
+    if isinstance(X, list | tuple):
+        return [X[i] for i in positions]
+    home = type(X).__module__.partition(".")[0]
+    if home == "pyarrow":
+        return X.take(positions)
+    if home not in (*_AS_THEY_ARE, "narwhals"):
+        X = np.asarray(X)  # which may be all that it can be asked
+    return X[positions]
+
 
 # Sentences without a value, and what replaces those that would show one.
 _SAFE = re.compile(
@@ -126,18 +215,14 @@ def checked_rows(estimator, X, *, reset=False, **options):
     """`~sklearn.utils.validation.validate_data` for rows alone, as for `checked_data`."""
     if not reset and not options and _is_plain(estimator, X):
         return X
-    counts = knows_count(estimator)
-    with without_values("X", counts=counts), np.errstate(all="ignore"):
-        options = _defaults(options)
-        X = validate_data(estimator, _well_formed(X, options["dtype"]), reset=reset, **options)
-        return _summed(X)
+    with without_values("X", counts=knows_count(estimator)), np.errstate(all="ignore"):
+        return _converted(X, partial(validate_data, estimator), reset=reset, **options)
 
 
 def checked_array(X, *, name="X", **options):
     """`~sklearn.utils.check_array`, as for `checked_data`; errors call it by ``name``."""
     with without_values(name), np.errstate(all="ignore"):
-        options = _defaults(options)
-        return _summed(check_array(_well_formed(X, options["dtype"]), **options))
+        return _converted(X, check_array, **options)
 
 
 def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **options):
@@ -180,13 +265,12 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **o
         return X, y.copy()
     counts = counts and knows_count(estimator)
     with without_values(counts=counts), np.errstate(all="ignore"):
-        options = _defaults(options)
         check_unmasked(y, "y")
         if y is not None and not numeric:
             _check_present(y)
-        X = _well_formed(X, options["dtype"])
-        X, y = validate_data(estimator, X, y, reset=reset, y_numeric=numeric, **options)
-        return _summed(X), real_targets(y) if numeric else y
+        check = partial(validate_data, estimator)
+        X, y = _converted(X, check, y=y, reset=reset, y_numeric=numeric, **options)
+        return X, real_targets(y) if numeric else y
 
 
 def knows_count(estimator):
@@ -196,11 +280,8 @@ def knows_count(estimator):
 
 def raised_here(error):
     """Whether an error was raised by this package, whose messages are known to hold no values."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
-    return module.partition(".")[0] == "skdp"
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+    return bool(modules) and modules[-1].partition(".")[0] == "skdp"
 
 
 def _is_plain(estimator, X, y=None):
@@ -213,16 +294,17 @@ def _is_plain(estimator, X, y=None):
         return False
     if X.shape[1] != known.get("n_features_in_", 0) or "feature_names_in_" in known:
         return False  # an array without names is warned of
-    if y is not None and (type(y) is not np.ndarray or y.dtype != np.float64):
-        return False
-    if y is not None and y.shape != X.shape[:1]:
+    is_vector = type(y) is np.ndarray and y.dtype == np.float64 and y.shape == X.shape[:1]
+    if not (y is None or is_vector):
         return False
     with np.errstate(all="ignore"):  # a sum is finite only if all its terms are
         return bool(np.isfinite(X.sum())) and (y is None or bool(np.isfinite(y.sum())))
 
 
-def _defaults(options):
-    return {"accept_sparse": "csr", "dtype": np.float64, **options}
+def _converted(X, check, *, accept_sparse="csr", dtype=np.float64, **options):
+    """Rows, and targets where they are among the options, by a check of scikit-learn."""
+    found = check(_well_formed(X, dtype), accept_sparse=accept_sparse, dtype=dtype, **options)
+    return (_summed(found[0]), *found[1:]) if isinstance(found, tuple) else _summed(found)
 
 
 def _well_formed(X, dtype):
@@ -354,7 +436,10 @@ def encode_labels(y, classes):
     if classes is None:
         with without_values("X"):
             check_classification_targets(y)
-        classes, codes = _unique_labels(y)
+        try:
+            classes, codes = np.unique(y, return_inverse=True)
+        except TypeError:
+            raise ValueError("y must hold labels of one type.") from None
     else:
         classes = declared_classes(classes)
         codes = _positions(classes, y)
@@ -363,13 +448,6 @@ def encode_labels(y, classes):
             "classes must hold at least 2 classes, or y if classes is None; got 1 class."
         )
     return classes, codes
-
-
-def _unique_labels(y):
-    try:
-        return np.unique(y, return_inverse=True)
-    except TypeError:
-        raise ValueError("y must hold labels of one type.") from None
 
 
 def declared_classes(classes):
@@ -392,12 +470,38 @@ def declared_classes(classes):
 
 
 def _positions(classes, y):
-    unlisted = f"classes must list every label of y; got {shown(classes.tolist())}."
     try:
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         listed = bool(np.all(classes[codes] == y))
     except (TypeError, ValueError):
-        raise ValueError(unlisted) from None
+        listed = False
     if not listed:
-        raise ValueError(unlisted)
+        raise ValueError(f"classes must list every label of y; got {shown(classes.tolist())}.")
     return codes
+
+
+_lock = Lock()
+_held: list[Any] = []  # the limit, once for each thread of Python that is inside
+if hasattr(os, "register_at_fork"):
+    # A thread that holds the lock does not come along: no child is made meanwhile.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Leave BLAS one thread within a block, and what it had before after the last one.
+
+    The number belongs to the process. Blocks in several threads of Python may overlap: the first
+    sets the limit, and the last takes it back.
+    """
+    with _lock:
+        _held.append(_held[0] if _held else threadpool_limits(1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            limit = _held.pop()
+            if not _held:
+                limit.restore_original_limits()

@@ -6,19 +6,20 @@ capped at ``cap / N(x)``, where ``N(x) >= ||x L||`` is a function of the row alo
 gradient is longer than ``cap`` there, wherever the row points and whatever L stretches, and the
 exact sum moves by two caps at most when a record is replaced. Where rows have owners, gradients
 are multiplied by the share of the row, and a user's rows share a weight of 1. It is their mean
-that is shortened to ``cap``, by one factor (`skdp.rows._user_norms`): it is much shorter than
+that is shortened to ``cap``, by one factor (`skdp.rows._users`): it is much shorter than
 its rows, unless they agree, and so is the cap that it needs.
 
-What floating point makes of it is counted apart, in `capped_error`, and enters the sensitivity as
-an error of the sum. (a) ``N(x)`` is that of the row's first bits, whose image has no rounding
-error in any order of summation, and a bound on what the other bits add; only norm, quotient and
-product round, which moves a capped gradient by as large a part of itself. (b) Scores, residuals
-and the sum of ``x^T r`` in the old coordinates err as `rounding_error` says; L stretches that
+What floating point makes of it is counted apart, in `Coordinates.capped_error`, and enters the
+sensitivity as an error of the sum. (a) ``N(x)`` is that of the row's first bits, whose image has
+no rounding error in any order of summation, and a bound on what the other bits add; only norm,
+quotient and product round, which moves a capped gradient by as large a part of itself. (b) Scores,
+residuals and the sum of ``x^T r`` in the old coordinates err as `SumShape` says; L stretches that
 error by its spectral norm at most. (c) The sum is multiplied by L in two parts, of which the first
 has no rounding error and the second is small.
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,38 +27,66 @@ from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
 from skdp.exceptions import SolverError
-from skdp.rows._certificates import UNIT_ROUNDOFF
-from skdp.rows._exact_sums import PART_BITS, coarse, power_above
-from skdp.rows._row_products import coarse_rest, coarse_rows, row_squares
-from skdp.rows._user_norms import REACH, UserCap, clip_error
-
-__all__ = [
-    "CAP_SHARE",
-    "CappedSums",
-    "PlainRows",
-    "WhitenedRows",
-    "capped_error",
-]
+from skdp.rows._sums import (
+    UNIT_ROUNDOFF,
+    coarse,
+    coarse_rest,
+    coarse_rows,
+    part_step,
+    row_squares,
+)
+from skdp.rows._users import REACH, UserCap, clip_error
 
 # Certified error of a sum, as a share of the cap of a record.
-CAP_SHARE = 1e-3
+ROUNDING_OF_CAP = 1e-3
 
 
-class PlainRows:
+class Coordinates:
+    """A linear map of rows, as far as the errors of sums depend on it.
+
+    Parameters
+    ----------
+    stretch, size : float
+        Bounds on how much the map stretches a row: in norm, and as a Frobenius norm.
+    """
+
+    # Rounding errors in unit roundoffs, beyond those that `capped_error` counts for all: of a
+    # norm, and of the map of a sum.
+    norm_error = 0.0
+    map_error = 0.0
+
+    def __init__(self, stretch, size):
+        self.stretch, self.size = stretch, size
+
+    def capped_error(self, shape, loss, error, cap, *, of_users=False):
+        """Bound on the error of a sum of capped gradients in these coordinates.
+
+        ``error`` is that of the sum before it is mapped, and ``shape`` a `SumShape`. A cap errs by
+        the rounding of a norm, a quotient and a product, which moves a capped gradient by as large
+        a part of it. The coarse part of a gradient is mapped without error, and its rest is 2**-25
+        of the gradient's norm in each entry. All are in proportion to the gradients, so that for
+        rows with shares ``n_samples`` is the number of users. Where these are capped themselves,
+        ``of_users``, rows are at `REACH` caps, errors of residuals count twice, and those of
+        `UserCap` are added.
+        """
+        n, n_features = shape.n_samples, shape.n_features
+        if of_users:
+            error = 2.0 * error + n * cap * clip_error(n_features, loss.n_outputs) / self.stretch
+            cap = REACH * cap
+        rounded = n * cap * (n_features / 2 + loss.n_outputs + 16 + self.norm_error)
+        entries = math.sqrt(n_features * loss.n_outputs)
+        rest = n_features * entries * 2.0 ** (1 - 25) * self.size + self.map_error
+        rest *= n * shape.row_norm * loss.lipschitz
+        return self.stretch * error + UNIT_ROUNDOFF * (rounded + rest)
+
+
+class PlainRows(Coordinates):
     """Rows as they are; steps are divided by one curvature.
 
     Parameters
     ----------
     curvature : float
     """
-
-    # Bounds on how much the map stretches a row: in norm, and as a Frobenius norm.
-    stretch = 1.0
-    size = 1.0
-    # Rounding errors in unit roundoffs, beyond those that `capped_error` counts for all: of a
-    # norm, and of the map of a sum.
-    norm_error = 0.0
-    map_error = 0.0
 
     # Eigenvectors of the released second moments, if there are any. Else the curvatures of all
     # directions are among `extremes`.
@@ -66,6 +95,7 @@ class PlainRows:
     in_metric = False
 
     def __init__(self, curvature):
+        super().__init__(stretch=1.0, size=1.0)
         self.curvature = curvature
         self.extremes = np.array([curvature])
 
@@ -126,7 +156,7 @@ class WhitenedRows(PlainRows):
         stretch = math.sqrt(np.abs(matrix.T @ matrix).sum(axis=1).max())
         # A triangular factor gives the same norms, and is multiplied in half the time.
         matrix = np.linalg.qr(matrix.T)[1].T
-        self.matrix = coarse(matrix, power_above(np.linalg.norm(matrix)) * 2.0**-PART_BITS)
+        self.matrix = coarse(matrix, part_step(np.linalg.norm(matrix)))
         self.stretch = 1.01 * (stretch + float(np.linalg.norm(self.matrix - matrix)))
         self.size = 1.01 * float(np.linalg.norm(self.matrix))
 
@@ -148,7 +178,7 @@ class WhitenedRows(PlainRows):
 
     def forward(self, gradient):
         """Gradient in the new coordinates."""
-        high = coarse(gradient, power_above(np.linalg.norm(gradient)) * 2.0**-PART_BITS)
+        high = coarse(gradient, part_step(np.linalg.norm(gradient)))
         return high @ self.matrix + (gradient - high) @ self.matrix
 
     def back(self, gradient):
@@ -188,20 +218,22 @@ class CappedSums:
         least = 0.5 * reach / loss.lipschitz
         # Residuals are capped before the weights of classes, so that what these are for is left.
         self._caps = [
-            loss.shares(codes) * reach / np.maximum(coordinates.norms(rows, data.row_norm), least)
+            loss.weights_of(codes)
+            * reach
+            / np.maximum(coordinates.norms(rows, data.row_norm), least)
             for rows, codes in data.blocks
         ]
 
     def __call__(self, weights):
-        """Sum at released weights, with an error of at most ``CAP_SHARE * cap``.
+        """Sum at released weights, with an error of at most ``ROUNDING_OF_CAP * cap``.
 
         Raises
         ------
         SolverError
             If that is out of reach.
         """
-        exactly = self._error(weights, exactly=False) > CAP_SHARE * self.cap
-        if exactly and self._error(weights, exactly=True) > CAP_SHARE * self.cap:
+        exactly = self._error(weights, exactly=False) > ROUNDING_OF_CAP * self.cap
+        if exactly and self._error(weights, exactly=True) > ROUNDING_OF_CAP * self.cap:
             raise SolverError("The weights are too large for the certified error of a sum.")
         factors = None if self._users is None else self._users.factors
         gradient, _ = self.data.gradient(
@@ -218,49 +250,101 @@ class CappedSums:
         return float(self._users.agreements(self.data.residuals(self.loss, start)).sum())
 
     def _error(self, weights, *, exactly):
-        return capped_error(
-            self.data.rounding_error(self.loss, weights, exactly=exactly),
-            loss=self.loss,
-            n_samples=self.data.n_units,
-            n_features=self.data.n_features,
-            row_norm=self.data.row_norm,
-            cap=self.cap,
-            stretch=self.coordinates.stretch,
-            size=self.coordinates.size,
-            norm_error=self.coordinates.norm_error,
-            map_error=self.coordinates.map_error,
-            of_users=self._users is not None,
+        error = self.data.rounding_error(self.loss, weights, exactly=exactly)
+        of_users = self._users is not None
+        return self.coordinates.capped_error(
+            self.data.sum_shape, self.loss, error, self.cap, of_users=of_users
         )
 
 
-def capped_error(
-    error,
-    *,
-    loss,
-    n_samples,
-    n_features,
-    row_norm,
-    cap,
-    stretch,
-    size,
-    norm_error=0.0,
-    map_error=0.0,
-    of_users=False,
-):
-    """Bound on the error of a sum of capped gradients in new coordinates.
+@dataclass(frozen=True)
+class Whitening:
+    """Matrix ``W = a I + V diag(b) V'``, symmetric: what divides by root curvatures.
 
-    ``error`` is that of the sum before it is mapped. A cap errs by the rounding of a norm, a
-    quotient and a product, which moves a capped gradient by as large a part of it. The coarse
-    part of a gradient is mapped without error, and its rest is 2**-25 of the gradient's norm in
-    each entry. All are in proportion to the gradients, so that for rows with shares ``n_samples``
-    is the number of users. Where these are capped themselves, ``of_users``, rows are at `REACH`
-    caps, errors of residuals count twice, and those of `UserCap` are added.
+    ``W`` is what these numbers say, whether or not the columns of V are quite orthonormal.
+
+    Parameters
+    ----------
+    scale : float
+        ``a``: one over the root of the least curvature.
+
+    vectors : ndarray of shape (size, k)
+        ``V``, columns orthonormal but for rounding. Released, as are all of these numbers.
+
+    factors : ndarray of shape (k,)
+        ``b``, negative and above ``-a``.
     """
-    if of_users:
-        error = 2.0 * error + n_samples * cap * clip_error(n_features, loss.n_outputs) / stretch
-        cap = REACH * cap
-    rounded = n_samples * cap * (n_features / 2 + loss.n_outputs + 16 + norm_error)
-    entries = math.sqrt(n_features * loss.n_outputs)
-    rest = n_features * entries * 2.0 ** (1 - 25) * size + map_error
-    rest *= n_samples * row_norm * loss.lipschitz
-    return stretch * error + UNIT_ROUNDOFF * (rounded + rest)
+
+    scale: float
+    vectors: np.ndarray
+    factors: np.ndarray
+
+    @classmethod
+    def of(cls, curvatures, vectors, floor):
+        """Divide by the root of curvatures along vectors, by that of ``floor`` elsewhere.
+
+        Parameters
+        ----------
+        curvatures : ndarray of shape (m,)
+            Those at most ``floor`` are left out.
+
+        vectors : ndarray of shape (size, m)
+
+        floor : float
+
+        Returns
+        -------
+        Whitening
+        """
+        scale = 1.0 / math.sqrt(floor)
+        factors = 1.0 / np.sqrt(np.maximum(curvatures, floor)) - scale
+        kept = factors < 0.0
+        return cls(scale, np.ascontiguousarray(vectors[:, kept]), factors[kept])
+
+    @property
+    def longest(self):
+        """One over the least singular value, about."""
+        return 1.0 / (self.scale + float(self.factors.min(initial=0.0)))
+
+    def apply(self, vector):
+        """``W`` times a vector."""
+        return self.scale * vector + self.vectors @ (self.factors * (self.vectors.T @ vector))
+
+    def rounding_error(self, norm):
+        """Bound on the norm of the error of `apply` to a vector of this norm.
+
+        The vector may have been rounded twice itself. Sums of p products err by p units in the
+        last place of the sum of their absolute values, in whatever order; ``|V|`` has a spectral
+        norm of at most ``sqrt(k)``, and ``|b|`` is at most ``a``.
+        """
+        size, k = self.vectors.shape
+        chain = math.sqrt(k) * (size + k + 4.0) + 8.0
+        return 1.01 * UNIT_ROUNDOFF * chain * self.scale * norm
+
+    def columns(self, bits):
+        """Columns whose products with a row tell by how much ``W`` shortens it, at least.
+
+        With ``t = V' z`` and ``eta >= ||V'V - I||``,
+
+            ||W z||^2 = a^2 ||z||^2 + sum_j (2 a b_j + b_j^2) t_j^2 + (bt)' (V'V - I) (bt)
+                     <= a^2 ||z||^2 - sum_j h_j t_j^2,  h_j = |b_j| (2 a - (1 + eta) |b_j|).
+
+        Parameters
+        ----------
+        bits : int
+            Of the largest number.
+
+        Returns
+        -------
+        whole : ndarray of shape (size, k)
+            ``sqrt(h_j) v_j``, rounded to whole units.
+
+        unit : float
+        """
+        size, k = self.vectors.shape
+        overlap = self.vectors.T @ self.vectors - np.eye(k)
+        eta = 1.01 * float(np.linalg.norm(overlap)) + 2.0 * k * (size + 2) * UNIT_ROUNDOFF
+        lengths = np.abs(self.factors)
+        gains = np.maximum(lengths * (2.0 * self.scale - (1.0 + eta) * lengths), 0.0)
+        unit = 2.0 ** (math.ceil(math.log2(self.scale)) - bits)
+        return np.rint(self.vectors * (np.sqrt(gains * (1.0 - 2.0**-48)) / unit)), unit

@@ -1,40 +1,35 @@
 """Topologies by name, of a graph or of a matrix."""
 
+import itertools
 import math
+from contextlib import suppress
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from skdp._validation import non_negative_int, one_of, shown
-from skdp.topology._drawing import GRAPH, draw, words
-from skdp.topology._links import (
+from skdp.topology._schedule import MixingSchedule, is_schedule
+from skdp.topology._topology import (
+    GRAPH,
     MOST_LINKS,
+    Network,
+    Topology,
     check_connected,
     clean_edges,
+    clean_names,
+    draw,
     link_matrix,
     n_parts,
     node_count,
     real_numbers,
     share,
+    words,
 )
-from skdp.topology._names import clean_names, with_names
-from skdp.topology._network import Network
-from skdp.topology._schedule import MixingSchedule, is_schedule
-from skdp.topology._topology import Topology
-
-__all__ = ["TOPOLOGIES", "make_topology"]
 
 TOPOLOGIES = (
-    "ring",
-    "grid",
-    "complete",
-    "star",
-    "random_regular",
-    "erdos_renyi",
-    "sparse",
-    "medium",
-    "dense",
+    *("ring", "grid", "complete", "star", "random_regular", "erdos_renyi"),
+    *("sparse", "medium", "dense"),  # of the paper
 )
 
 _MOST_PAIRS = 2**33  # of nodes, each of which is drawn
@@ -118,21 +113,27 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names
     non_negative_int(seed=seed)
     seed = int(seed)
     edge_probability = share(edge_probability=edge_probability)
-    if isinstance(topology, Network):
-        if topology.n_nodes != n_nodes:
-            raise ValueError(
-                f"topology must have n_nodes = {n_nodes} nodes; got {topology.n_nodes}."
-            )
-    elif is_schedule(topology):
+    if is_schedule(topology):
         topology = MixingSchedule(topology, n_nodes)
     if isinstance(topology, MixingSchedule) and edge_probability != 1.0:
         raise ValueError(
             "edge_probability must be 1 with mixing matrices, which say what is up; "
             f"got {shown(edge_probability)}."
         )
-    if isinstance(topology, Network):
-        return with_names(topology, node_names)
     names = clean_names(node_names, n_nodes)
+    if isinstance(topology, Network):
+        if topology.n_nodes != n_nodes:
+            raise ValueError(
+                f"topology must have n_nodes = {n_nodes} nodes; got {topology.n_nodes}."
+            )
+        if names is None or names == topology.node_names:
+            return topology
+        if topology.node_names is not None:
+            raise ValueError(
+                "node_names must be those of the topology, "
+                f"{shown(topology.node_names)}, or None; got {shown(names)}."
+            )
+        return topology.named(names)
     if isinstance(topology, str):
         one_of(TOPOLOGIES, topology=topology)
         edges = _named_edges(topology, n_nodes, seed)
@@ -184,8 +185,7 @@ def _random_pairs(n_nodes, seed):
     chance = min(1.0, 2.0 * math.log(n_nodes) / n_nodes)
     threshold = np.uint64(min(int(chance * 2.0**64), 2**64 - 1))
     before = np.arange(n_nodes) * (2 * n_nodes - 1 - np.arange(n_nodes)) // 2  # pairs of lower i
-    attempt = 0
-    while True:
+    for attempt in itertools.count():
         bits = np.random.Philox(key=words(seed, GRAPH, attempt))
         chosen = [
             start
@@ -196,8 +196,8 @@ def _random_pairs(n_nodes, seed):
         i = np.searchsorted(before, pair, side="right") - 1
         edges = np.column_stack([i, pair - before[i] + i + 1])
         if n_parts(edges, n_nodes) == 1:
-            return edges
-        attempt += 1
+            break
+    return edges
 
 
 def _ring(order):
@@ -205,14 +205,13 @@ def _ring(order):
 
 
 def _two_rings(n_nodes, seed):
-    attempt = 0
-    while True:
+    for attempt in itertools.count():
         drawn = draw(2 * n_nodes, seed, GRAPH, attempt).reshape(2, n_nodes)
         rings = [_ring(order) for order in np.argsort(drawn, axis=1, kind="stable")]
         edges = clean_edges(np.concatenate(rings), n_nodes)
         if len(edges) == 2 * n_nodes:
-            return edges
-        attempt += 1
+            break
+    return edges
 
 
 def _nearest_pairs(name, pairs, n_nodes, seed):
@@ -235,26 +234,20 @@ def _graph_edges(graph, n_nodes, names):
         raise ValueError(f"topology must have n_nodes = {n_nodes} nodes; got {len(graph)}.")
     if set(graph) == set(range(n_nodes)):
         return [(int(i), int(j)) for i, j in graph.edges()], names
-    labels = _labels(graph, n_nodes)
-    if names is None or labels is None:
-        order, names = graph, labels if names is None else names
-    elif set(names) != set(labels):
-        raise ValueError(
-            f"node_names must be the labels of the graph, {shown(list(labels))}; "
-            f"got {shown(list(names))}."
-        )
-    else:
+    labels, order = None, graph
+    with suppress(ValueError):  # neither strings nor integers
+        labels = clean_names(list(graph), n_nodes)
+    if names is None:
+        names = labels
+    elif labels is not None:
+        if set(names) != set(labels):
+            raise ValueError(
+                f"node_names must be the labels of the graph, {shown(list(labels))}; "
+                f"got {shown(list(names))}."
+            )
         order = names
     number = {label: i for i, label in enumerate(order)}
     return [(number[i], number[j]) for i, j in graph.edges()], names
-
-
-def _labels(graph, n_nodes):
-    """Labels of a graph as names; None if they are neither strings nor integers."""
-    try:
-        return clean_names(list(graph), n_nodes)
-    except ValueError:
-        return None
 
 
 def _matrix_edges(matrix, n_nodes):

@@ -1,27 +1,25 @@
 """Doubly stochastic matrices given by the user, one a round."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from skdp._validation import between, shown
-from skdp.topology._links import (
+from skdp._validation import between, shown, store
+from skdp.topology._topology import (
     MOST_LINKS,
+    Network,
     check_connected,
     check_size,
     clean_edges,
+    clean_names,
+    gap_of_product,
+    n_rounds_of,
     node_count,
     real_numbers,
 )
-from skdp.topology._mixing import n_rounds_of
-from skdp.topology._names import clean_names
-from skdp.topology._network import Network
-from skdp.topology._spectral import gap_of_product
-
-__all__ = ["MixingSchedule", "is_schedule"]
 
 _TOLERANCE = 1e-10  # of sums of rows and columns, and below zero
 _COMPARED = 16  # rounds of a callable that processes compare
@@ -89,7 +87,7 @@ callable
 
     def __post_init__(self):
         between(0.0, 1.0, least_weight=self.least_weight)
-        object.__setattr__(self, "least_weight", float(self.least_weight))
+        store(self, least_weight=float(self.least_weight))
         if callable(self.matrices):
             n_nodes = self._checked_count(None)
             edges = clean_edges(_all_pairs(n_nodes) if self.edges is None else self.edges, n_nodes)
@@ -104,15 +102,13 @@ callable
             check_connected("matrices", clean_edges(union, n_nodes), n_nodes)
         edges.flags.writeable = False
         names = clean_names(self.node_names, n_nodes)
-        for name, value in [("n_nodes", n_nodes), ("edges", edges), ("node_names", names)]:
-            object.__setattr__(self, name, value)
+        store(self, n_nodes=n_nodes, edges=edges, node_names=names)
         check_connected("edges", edges, n_nodes)
         if not callable(matrices):
             for t, A in enumerate(matrices):
                 self._check_links(t, A)
-            form = sparse.csr_array if self.is_sparse else _dense
-            matrices = tuple(map(form, matrices))
-        object.__setattr__(self, "matrices", matrices)
+            matrices = tuple(map(self._in_form, matrices))
+        store(self, matrices=matrices)
 
     def _checked_count(self, found):
         if self.n_nodes is None and found is None:
@@ -182,7 +178,14 @@ callable
             return self.matrices[t % len(self.matrices)]
         matrix = self._checked(t, self.matrices(t), self.n_nodes)
         self._check_links(t, matrix)
-        return sparse.csr_array(matrix) if self.is_sparse else _dense(matrix)
+        return self._in_form(matrix)
+
+    def _in_form(self, matrix):
+        if self.is_sparse:
+            return sparse.csr_array(matrix)
+        matrix = matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+        matrix.flags.writeable = False
+        return matrix
 
     def check(self, start, stop):
         """Refuse rounds whose matrices are not doubly stochastic or leave the links.
@@ -196,10 +199,6 @@ callable
         if callable(self.matrices):
             for t in range(start, stop):
                 self.matrix(t)
-
-    def named(self, node_names):
-        """See `Topology.named`."""
-        return replace(self, node_names=node_names)
 
     def active(self, start, stop):
         """Links that have a weight, see `Topology.active`."""
@@ -224,7 +223,7 @@ callable
 
         Notes
         -----
-        With one matrix this is the gap that bounds such as `~skdp.theory.distributed.node_regret`
+        With one matrix this is the gap that bounds such as `~skdp.distributed.papers.node_regret`
         need. With several it is not: these bounds need the norm of each ``A_t - J``. Beyond 1,024
         nodes the norm is found by Lanczos' method.
         """
@@ -236,16 +235,9 @@ callable
 
     def public_value(self):
         """What is equal in all processes: matrices, of a callable those of the first rounds."""
-        matrices = [sparse.csr_array(self.matrix(t)) for t in range(self.n_matrices or _COMPARED)]
-        return (
-            "MixingSchedule",
-            self.n_nodes,
-            self.edges,
-            self.least_weight,
-            self.node_names,
-            self.n_matrices,
-            [(A.indptr, A.indices, A.data) for A in matrices],
-        )
+        own = self.n_nodes, self.edges, self.least_weight, self.node_names, self.n_matrices
+        rounds = range(self.n_matrices or _COMPARED)
+        return ("MixingSchedule", *own, [_weights(self.matrix(t)) for t in rounds])
 
     def __repr__(self):
         return (
@@ -253,23 +245,12 @@ callable
             f"n_edges={len(self.edges)})"
         )
 
-    def __eq__(self, other):
-        if not isinstance(other, MixingSchedule):
-            return NotImplemented
-        own = (self.n_nodes, self.least_weight, self.node_names, self.n_matrices)
-        same = own == (other.n_nodes, other.least_weight, other.node_names, other.n_matrices)
-        if not same or not np.array_equal(self.edges, other.edges):
-            return False
-        if callable(self.matrices):
-            return self.matrices == other.matrices
-        return all(_equal(A, B) for A, B in zip(self.matrices, other.matrices, strict=True))
-
-    def __hash__(self):
-        return hash((self.n_nodes, self.edges.tobytes(), self.least_weight, self.node_names))
-
-    def __reduce__(self):
-        values = self.matrices, self.n_nodes, self.edges, self.least_weight, self.node_names
-        return MixingSchedule, values
+    def _value(self):
+        matrices = self.matrices
+        if not callable(matrices):
+            matrices = tuple(map(_weights, matrices))
+        edges = self.edges.tobytes()
+        return self.n_nodes, edges, self.least_weight, self.node_names, matrices
 
 
 class _Parts:
@@ -365,16 +346,10 @@ def _size(matrix):
     return matrix.nnz if sparse.issparse(matrix) else matrix.size
 
 
-def _dense(matrix):
-    matrix = matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
-    matrix.flags.writeable = False
-    return matrix
-
-
-def _equal(A, B):
-    if not sparse.issparse(A):
-        return np.array_equal(A, B)
-    return A.nnz == B.nnz and not (A != B).nnz
+def _weights(matrix):
+    """Weights that are not 0, and where they stand, as bytes."""
+    values = sparse.coo_array(matrix).data
+    return _links(matrix).tobytes(), values[values > 0.0].tobytes()
 
 
 def _all_pairs(n_nodes):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp._random import _source
-from skdp._random._words import SeededWords
+from skdp._random._source import SeededWords
 from skdp.audit import _session
 
 

@@ -14,22 +14,23 @@ import numpy as np
 from mpi4py import MPI
 from scipy.sparse import csr_array
 
-import skdp.distributed._network as shell
+import skdp.distributed._fit as shell
 from skdp.audit import _session, replay
-from skdp.audit._ranks import Ranks
-from skdp.distributed import DistributedDPClassifier
+from skdp.audit._neighbouring_runs import Ranks
 from skdp.distributed._gossip import GossipRelease
 from skdp.engines import MPIEngine
 from skdp.exceptions import DistributedError, PrivacyWarning
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from mpi_programs import Recorder, raises
+from support.networks import network
 
 _session._LEAST_NOISE_RUNS, _session._NOISE_FACTOR = 2, 1  # processes wait for each other
 
 N_NODES, N_FEATURES = 4, 3
 IS_FEW = "few" in sys.argv
-WHITENED = dict(algorithm="whitened", loss="log_loss", batch_size="auto", n_passes="auto")
+WHITENED = dict(whitened=True)
 CONFIGURATIONS = [
     dict(),
     dict(loss="log_loss", delta=1e-5, noise="gaussian", adjacency="add-remove"),
@@ -46,9 +47,9 @@ def problem(n_rows=16, n_classes=2):
     return X, np.argmax(X[:, :n_classes], axis=1)
 
 
-def model(**params):
-    paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1)
-    return DistributedDPClassifier(**{"n_nodes": N_NODES, "classes": [0, 1], **paper, **params})
+def model(*, whitened=False, **params):
+    paper = {} if whitened else dict(loss="hinge", batch_size=1, n_passes=1)
+    return network(**{"n_nodes": N_NODES, "classes": [0, 1], **paper, **params})
 
 
 def here(comm, n_rows=16):
@@ -114,7 +115,8 @@ def clean_runs_pass(comm):
         report = replay(estimator, X[mine], y[mine], neighbours=neighbours, n=12, random_state=0)
         same_everywhere(comm, report)
         assert report.passed, str(report)
-        assert report.releases[0].n_releases == 16 * estimator.n_passes / estimator.batch_size
+        paper = estimator.paper
+        assert report.releases[0].n_releases == 16 * paper.n_passes / paper.batch_size
         least = 0.9 if neighbours == "worst" else 0.3
         assert least < report.share <= 1.0, report.share
     # Labels are public, and those of one process may lack some.

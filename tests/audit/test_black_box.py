@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from skdp.audit import estimate_epsilon
-from skdp.audit._confidence import region
+from skdp.audit._black_box import region
 from skdp.mechanisms import gaussian_mechanism, k_norm_mechanism, laplace_mechanism
 from skdp.privacy import ApproxDP, GaussianDP, compose
 

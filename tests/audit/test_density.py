@@ -11,17 +11,14 @@ from support.noise import Silent
 from support.perturbed import CASES, NONE, PAIRS, blocks, heard, world
 
 from skdp.audit._density import (
-    Worlds,
+    NeighbouringObjectives,
+    density_audit,
     forced_linear,
     linear_findings,
     linear_of,
-    log_density,
     log_determinant,
-    log_ratio,
+    log_law,
     minimiser_findings,
-)
-from skdp.audit._density_profile import (
-    density_audit,
 )
 from skdp.learner import (
     HuberHingeLoss,
@@ -44,11 +41,20 @@ GAUSSIAN = ObjectiveNoise(2.0, 3.0, True, ApproxDP(1.0, 1e-5))
 
 
 def problem(loss, n=30, d=3, seed=0, layout="dense", noise=PURE):
-    """A world of random rows, and weights anywhere."""
+    """A run on random rows, and weights anywhere."""
     rng = np.random.default_rng(seed)
     X, codes = random_problem(loss, rng, n=n, d=d)
     data = RowBlocks(LAYOUTS[layout](X), codes, x_norm=1.0, constant=0.5)
     return world(loss, data, noise), rng.normal(size=(loss.n_outputs, d + 1))
+
+
+def log_ratio(one, other, weights):
+    """Privacy loss at an output."""
+    here, there = (
+        log_law(each.law, linear_of(each, weights)) + log_determinant(each, weights)
+        for each in (one, other)
+    )
+    return here - there
 
 
 # The density
@@ -87,10 +93,10 @@ def test_densities_of_all_data_sets_have_one_integral(loss, noise):
         world(loss, blocks(rng.normal(size=(n, 2)), rng.integers(0, 2, n)), noise) for n in (2, 9)
     ]
     # Nothing is left of the points by coordinates of their own.
-    worlds = Worlds.of(*pair)
-    points = worlds.outputs.T @ points @ worlds.inputs
-    assert worlds.size == 2
-    totals = np.exp(worlds.log_densities(points)).sum(axis=1) * (axis[1] - axis[0]) ** 2
+    objectives = NeighbouringObjectives.of(*pair)
+    points = objectives.outputs.T @ points @ objectives.inputs
+    assert objectives.size == 2
+    totals = np.exp(objectives.log_densities(points)).sum(axis=1) * (axis[1] - axis[0]) ** 2
     s = noise.scale
     expected = 2 * np.pi * s**2  # of exp(-|b|^2 / 2 s^2), and of exp(-|b| / s)
     assert_allclose(totals, expected, rtol=1e-2)
@@ -107,9 +113,9 @@ def test_densities_of_several_classes_have_one_integral(margin):
         world(SoftmaxLoss(2, margin), blocks(rng.normal(size=(n, 1)), rng.integers(0, 2, n)), PURE)
         for n in (2, 9)
     ]
-    worlds = Worlds.of(*pair)
-    assert worlds.shape == (2, 1)
-    totals = np.exp(worlds.log_densities(points)).sum(axis=1) * (axis[1] - axis[0]) ** 2
+    objectives = NeighbouringObjectives.of(*pair)
+    assert objectives.shape == (2, 1)
+    totals = np.exp(objectives.log_densities(points)).sum(axis=1) * (axis[1] - axis[0]) ** 2
     expected = (2.0 * PURE.scale) ** 2  # of exp(-(|b_1| + |b_2|) / s)
     assert_allclose(totals, expected, rtol=1e-2)
 
@@ -122,11 +128,11 @@ def test_densities_of_several_classes_have_one_integral(margin):
     [pytest.param(*case, id=f"{case[0].name}-{case[1]}-{'gauss' * case[2]}") for case in CASES],
 )
 def test_worst_pairs_keep_the_claim_and_come_near_it(pair, calibration, gaussian):
-    worlds = pair.worlds(pair.noise(calibration, gaussian))
-    audits = [density_audit(*worlds, rng=0)]
+    runs = pair.runs(pair.noise(calibration, gaussian))
+    audits = [density_audit(*runs, rng=0)]
     if audits[0].share < pair.least[calibration, gaussian]:
         # Where a search ends depends on the last digits, which are not alike on all processors.
-        audits.append(density_audit(*worlds, rng=1))
+        audits.append(density_audit(*runs, rng=1))
     assert [finding for audit in audits for finding in audit.findings] == []
     shares = [audit.share for audit in audits]
     assert pair.least[calibration, gaussian] <= max(shares) <= 1.0
@@ -142,7 +148,7 @@ def test_worst_pairs_keep_the_claim_and_come_near_it(pair, calibration, gaussian
 )
 def test_halved_noise_is_found_on_worst_pairs(pair, gaussian):
     noise = pair.noise("tight", gaussian)
-    audit = density_audit(*pair.worlds(replace(noise, scale=noise.scale / 2)), rng=0)
+    audit = density_audit(*pair.runs(replace(noise, scale=noise.scale / 2)), rng=0)
     assert [finding.kind for finding in audit.findings] == ["sensitivity"]
     assert audit.share > 1.3
 
@@ -217,8 +223,12 @@ def drawing(law):
     """Mutant that draws another linear term."""
 
     def mutant(patch):
-        draw = _objective.perturbed
-        patch.setattr(_objective, "perturbed", lambda linear, **o: draw(law(linear), **o))
+        draw = _objective.recorded
+
+        def drawn(kind, value, **options):
+            return draw(kind, law(value), **options | {"linear": law(value)})
+
+        patch.setattr(_objective, "recorded", drawn)
 
     return mutant
 
@@ -341,21 +351,19 @@ def test_few_coordinates_say_what_all_of_them_do(loss, noise):
     X = rng.normal(size=(2, 6))
     one = world(loss, blocks(X, [0, 1]), noise)
     other = world(loss, blocks(X[[0, 0]], [0, 1]), noise)
-    worlds = Worlds.of(one, other)
+    objectives = NeighbouringObjectives.of(one, other)
     # What moves all scores alike changes no squared norm of noise, but sums of norms.
     is_apart = loss.n_outputs > 1 and noise.gaussian
-    assert worlds.size == 2 * (loss.n_outputs - is_apart)
-    points = rng.normal(size=(4, *worlds.shape))
-    for point, found in zip(points, worlds.losses(points), strict=True):
-        weights = worlds.outputs @ point @ worlds.inputs.T
+    assert objectives.size == 2 * (loss.n_outputs - is_apart)
+    points = rng.normal(size=(4, *objectives.shape))
+    for point, found in zip(points, objectives.losses(points), strict=True):
+        weights = objectives.outputs @ point @ objectives.inputs.T
         assert_allclose(log_ratio(one, other, weights), found, rtol=1e-9, atol=1e-11)
-        assert_allclose(worlds.at(weights)[0], point)
+        assert_allclose(objectives.outputs.T @ weights @ objectives.inputs, point)
         outside = rng.normal(size=weights.shape)
         if noise.gaussian:
-            outside -= outside @ worlds.inputs @ worlds.inputs.T
+            outside -= outside @ objectives.inputs @ objectives.inputs.T
             assert_allclose(log_ratio(one, other, weights + outside), found, rtol=1e-9)
-    both = log_density(one, weights) - log_density(other, weights)
-    assert both == log_ratio(one, other, weights)
 
 
 def test_equal_rows_lose_nothing_and_public_numbers_are_compared():

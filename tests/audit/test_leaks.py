@@ -12,12 +12,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
 
 from skdp import _grid
-from skdp._facts import note
+from skdp._recording import note
 from skdp.audit import replay
 from skdp.inspection import privacy_report
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
-from skdp.mechanisms import NoiseLaw, _exponential, _law, release
+from skdp.mechanisms import NoiseLaw, _exponential, release
+from skdp.mechanisms import _additive as _law
 from skdp.preprocessing import BoundedScaler, DPQuantileScaler
 from skdp.privacy import ApproxDP, GaussianDP
 
@@ -180,6 +181,7 @@ class Noted(BaseEstimator):
             value,
             law=law,
             sensitivity=sensitivity,
+            error=0.0,
             purpose=purpose,
             random_state=self.random_state,
         )
@@ -323,6 +325,7 @@ def test_what_a_function_leaves_behind_is_found(where):
             mean,
             law=NoiseLaw.of("gaussian", claim),
             sensitivity=2.0 * np.sqrt(3) / len(X),
+            error=0.0,
             purpose=told,
             random_state=random_state,
         )

@@ -15,8 +15,7 @@ from support.configurations import CONFIGURATIONS, model, problem
 from support.insides import NoiseSource, Selected, noise_source
 
 from skdp.audit import Finding, recording
-from skdp.audit._noise import noise_findings
-from skdp.audit._selections import selection_findings
+from skdp.audit._noise import noise_findings, selection_findings
 from skdp.mechanisms import Lattice, NoiseLaw, Released
 from skdp.privacy import ApproxDP, GaussianDP
 

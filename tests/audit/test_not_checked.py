@@ -16,10 +16,11 @@ from skdp.audit import (
     recording,
     replay,
 )
-from skdp.audit._shared_randomness import sharing_findings
+from skdp.audit._noise import sharing_findings
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.mechanisms import clip_rows, gaussian_mechanism, laplace_mechanism, select
-from skdp.model_selection import DPRandomizedSearch, _random_plan
+from skdp.model_selection import DPRandomizedSearch
+from skdp.model_selection import _randomized_search as _random_plan
 from skdp.privacy import (
     ApproxDP,
     BudgetLedger,
@@ -41,9 +42,11 @@ def problem(n=20, seed=0):
 
 def without_the_last_fit(self, amount):
     """The total of the plan, but for what the last fit costs."""
-    fits, _ = self._charged(self._point(amount))
-    runs = [parallel(fits), self._evaluation(amount).guarantee]
-    return parallel([RandomRunsDP(run, self.eta, self.gamma, **self._kind()) for run in runs])
+    fits, _ = self._charged(self.point(amount))
+    runs = [parallel(fits), self.evaluated(amount).guarantee]
+    return parallel(
+        [RandomRunsDP(run, self.eta, self.gamma, adjacency=self.target.adjacency) for run in runs]
+    )
 
 
 @pytest.mark.parametrize("broken", [True, False])
@@ -89,6 +92,18 @@ def test_a_report_says_what_no_replay_sees_and_an_ordinary_one_has_checked_the_r
     report = replay(DPLogisticRegression(mechanism="output"), *problem(40), n=24, random_state=0)
     assert report.passed and "No replay sees time, memory" in str(report)
     assert report.not_checked == ()
+
+
+@pytest.mark.parametrize("n_features", [10, 25])
+def test_densities_of_many_coordinates_are_said_not_to_be_checked(n_features):
+    X = np.random.default_rng(0).uniform(-0.2, 0.2, (40, n_features))
+    model = DPLogisticRegression(mechanism="objective", fit_intercept=False)
+    report = replay(model, X, (X[:, 0] > 0.0).astype(int), n=24, random_state=0)
+    assert report.passed, report
+    is_told = "densities of more than 20 coordinates" in report.not_checked
+    assert is_told == (n_features > 20)
+    shares = [tally.share for tally in report.releases if tally.size == n_features]
+    assert len(shares) == 1 + (n_features <= 20)
 
 
 # Randomness that releases share

@@ -11,10 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.neighbors import KernelDensity, KNeighborsClassifier, KNeighborsRegressor
 
 from skdp.audit import estimate_epsilon_one_run
-from skdp.audit._confidence import (
-    guessing_epsilon,
-    guessing_p_value,
-)
+from skdp.audit._black_box import guessing_epsilon, guessing_p_value
 from skdp.linear_model import DPLogisticRegression
 from skdp.privacy import ApproxDP
 

@@ -267,7 +267,7 @@ def wide_rows():
 
 @pytest.mark.parametrize("name", [*CONFIGURATIONS, "wide rows"])
 def test_whatever_a_fit_releases_stands_in_the_table_of_claims(name):
-    page = Path(__file__).parents[2] / "doc" / "architecture.rst"
+    page = Path(__file__).parents[2] / "doc" / "claims.rst"
     table = page.read_text(encoding="utf-8").split(".. claims-begin")[1].split(".. claims-end")[0]
     with recording() as transcript:
         if name == "wide rows":

@@ -9,9 +9,9 @@ import pytest
 from joblib import Parallel, delayed
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from support.networks import network
 
 from skdp.audit import recording, replay
-from skdp.distributed import DistributedDPClassifier
 
 pytestmark = pytest.mark.slow
 
@@ -40,8 +40,8 @@ def problem(n_classes=2):
 
 
 def model(**params):
-    paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, n_nodes=4)
-    return DistributedDPClassifier(**{**paper, **params})
+    paper = dict(loss="hinge", batch_size=1, n_passes=1, n_nodes=4)
+    return network(**{**paper, **params})
 
 
 @pytest.mark.every(3)
@@ -59,13 +59,13 @@ def test_networks_keep_their_promise_and_use_it_up(params, n_classes, n_releases
 def test_who_owns_a_row_is_public_and_can_be_said_in_a_callable():
     X, y = problem()
     node = np.repeat([3, 0, 0, 1], 8)  # node 2 has none, and releases none
-    network = model(batch_size=2)
+    asked = model(batch_size=2)
 
     def fit(X, y, random_state=None):
-        part = clone(network).set_params(random_state=random_state, classes=[0, 1])
+        part = clone(asked).set_params(random_state=random_state, classes=[0, 1])
         return part.fit(X, y, node).node_coef_
 
-    guarantee = network.fit(X, y, node).guarantee_
+    guarantee = asked.fit(X, y, node).guarantee_
     report = replay(fit, X, y, n=48, guarantee=guarantee, random_state=0)
     assert report.passed, str(report)
     assert report.releases[0].n_releases == 16

@@ -9,7 +9,7 @@ from support.search_audits import searches
 
 from skdp.audit import _session, recording, replay
 from skdp.audit._claims import Claim
-from skdp.audit._several_runs import run_findings
+from skdp.audit._noise import run_findings
 from skdp.linear_model import DPLogisticRegression
 from skdp.mechanisms import n_random_runs
 from skdp.model_selection import DPEpsilonSearch
@@ -40,8 +40,8 @@ def test_a_point_says_more_than_the_gaussian_of_the_worse_of_two_cases():
     delta = 1e-5
     assert worst.epsilon_at(delta) == fits.epsilon_at(delta) and worst.to_gdp().mu > 2.05
     claim = Claim(ApproxDP(fits.epsilon_at(delta), delta, refined=worst))
-    assert_allclose(claim.share_of(0.0, 1.9), 0.95, rtol=1e-6)
-    assert claim.share_of(0.0, 2.01) > 1.0
+    assert_allclose(claim.fraction_of(0.0, 1.9), 0.95, rtol=1e-6)
+    assert claim.fraction_of(0.0, 2.01) > 1.0
 
 
 def test_a_score_of_other_rows_and_a_minimiser_may_each_have_the_whole_claim():

@@ -17,23 +17,25 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.networks import OF_PAPER, network
 from support.problems import clusters as problem
 from support.wires import Wire
 
-from skdp.distributed import DistributedDPClassifier
+from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
+from skdp.distributed.papers import step_sizes
 from skdp.engines import LocalEngine
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import clip_rows
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, gaussian_mu
-from skdp.theory.distributed import step_sizes
 
 # The algorithms of the paper as it has them; what nodes do by default is in test_whitened.py.
-PAPER = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, intercept_scaling=1.0)
+PAPER = dict(loss="hinge", batch_size=1, n_passes=1, intercept_scaling=1.0)
 
 
 def Classifier(*budget, **options):
-    return DistributedDPClassifier(*budget, **PAPER | options)
+    return network(*budget, **PAPER | options)
 
 
 ESTIMATORS = [
@@ -135,7 +137,7 @@ def test_streams_can_be_cut_after_whole_rounds(algorithm, loss):
         pytest.skip("partial_fit sees rows once")
     X, y = problem(96, 3)
     whole = seeded(loss=loss, n_nodes=4, **algorithm).fit(X, y)
-    round_ = 4 * whole.batch_size
+    round_ = 4 * whole.paper.batch_size
     model = seeded(loss=loss, n_nodes=4, **algorithm)
     for start, stop in itertools.pairwise([0, round_, 4 * round_, 96]):
         model.partial_fit(X[start:stop], y[start:stop], classes=[0, 1, 2])
@@ -207,10 +209,10 @@ def heard(X, y, **options):
 
 
 @pytest.mark.parametrize("options", [dict(), dict(n_passes=3), dict(batch_size=4)])
-@pytest.mark.parametrize("network", [dict(), dict(topology="grid", edge_probability=0.3)])
-def test_averages_weigh_rounds_as_documented(options, network):
+@pytest.mark.parametrize("links", [dict(), dict(topology="grid", edge_probability=0.3)])
+def test_averages_weigh_rounds_as_documented(options, links):
     X, y = problem(100, 3)
-    options = options | network
+    options = options | links
     model, sent = heard(X, y, **options)
     times = np.arange(1.0, len(sent) + 1.0)
     assert model.n_rounds_ == len(sent)
@@ -450,6 +452,47 @@ def test_a_seed_elsewhere_does_not_make_noise_known():
     assert not (found[0].node_coef_ == found[1].node_coef_).any()
 
 
+# The paper's parameters
+
+
+def test_paper_objects_are_values():
+    paper = PaperAlgorithm(step=0.5, sparsity=np.float32(0.25))
+    assert repr(paper) == f"PaperAlgorithm(sparsity={np.float32(0.25)!r}, step=0.5)"
+    assert pickle.loads(pickle.dumps(paper)) == copy.deepcopy(paper) == clone(paper) == paper
+    assert paper.get_params().keys() == OF_PAPER
+    with pytest.raises(AttributeError):
+        paper.step = 1.0
+    model = DistributedDPClassifier(paper=paper)
+    other = clone(model).set_params(paper__step=0.25, epsilon=2.0)
+    assert (model.paper.step, other.paper.step, other.epsilon) == (0.5, 0.25, 2.0)
+    assert other.get_params()["paper__step"] == 0.25
+    search = GridSearchCV(seeded(), {"paper__batch_size": [1, 3]}, cv=2).fit(*problem(60))
+    assert search.best_estimator_.paper.batch_size in (1, 3)
+
+
+@pytest.mark.parametrize("name", sorted(OF_PAPER))
+@pytest.mark.parametrize("value", [object(), "no such thing", None, 10**400, np.array([1.0, 2.0])])
+def test_paper_parameters_are_refused_by_name_before_the_charge(name, value):
+    ledger = BudgetLedger(epsilon=100.0)
+    model = DistributedDPClassifier(paper=PaperAlgorithm(**{name: value}), ledger=ledger)
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        model.fit(*problem(20))
+    assert not ledger.history()
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("batch_size", r"paper=PaperAlgorithm\(...\)"),
+        ("algorithm", "paper: None"),
+        ("edge_probability", r"topology=make_topology\(...\)"),
+    ],
+)
+def test_keywords_of_older_versions_say_where_they_are(name, place):
+    with pytest.raises(TypeError, match=f"^{name} .* {place}"):
+        DistributedDPClassifier(**{name: 1})
+
+
 # Refusals
 
 
@@ -474,7 +517,6 @@ def test_a_seed_elsewhere_does_not_make_noise_known():
         (dict(output_node=1.0), "output_node must be"),
         (dict(topology=networkx.path_graph(5)), "topology must have n_nodes = 8 nodes"),
         (dict(topology=networkx.empty_graph(8)), "topology must connect all nodes"),
-        (dict(edge_probability=0.0), "edge_probability must be"),
     ],
     ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", str(value)),  # the same in each process
 )
@@ -492,9 +534,8 @@ def test_parameters_are_checked_by_name(options, message):
         ("epsilon", 2.0),
         ("n_nodes", 4),
         ("topology", "complete"),
-        ("loss", "log_loss"),
-        ("batch_size", 2),
-        ("radius", 1.0),
+        ("paper__batch_size", 2),
+        ("paper", None),
         ("output_node", 1),
         ("x_norm", 2.0),
         ("classes", [0, 1]),
@@ -507,6 +548,7 @@ def test_parameters_stay_within_a_stream(name, value):
     model = Classifier().partial_fit(X, y)
     before = dict(vars(model))
     model.set_params(**{name: value})
+    name = name.split("__")[0]
     with pytest.raises(ValueError, match=f"^{name} must not change within a stream"):
         model.partial_fit(X, y)
     model.set_params(**{name: before[name]})
@@ -713,8 +755,8 @@ def test_regrets_are_refused_where_they_would_mean_nothing():
         model.regret(X, y + 1)
     with pytest.raises(ValueError, match="tolerance"):
         model.regret(X, y, tolerance=0.0)
-    model.set_params(radius=1.0)
-    with pytest.raises(ValueError, match=r"^radius must not change"):
+    model.set_params(paper__radius=1.0)
+    with pytest.raises(ValueError, match=r"^paper must not change"):
         model.regret(X, y)
     with pytest.raises(NotFittedError):
         Classifier().regret(X, y)

@@ -17,8 +17,14 @@ from support.insides import grid_rows
 from support.problems import long_and_empty_rows as problem
 from support.wires import HostileNeighbour, Wire
 
-from skdp.distributed._solver_gossip import GossipState, GossipUpdate, batches, run_gossip
-from skdp.distributed._solver_gossip_sums import grid_csr_rows, slope_step
+from skdp.distributed._gossip import (
+    GossipState,
+    GossipUpdate,
+    batches,
+    grid_csr_rows,
+    run_gossip,
+    slope_step,
+)
 from skdp.learner import HingeLoss, HuberHingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
 from skdp.topology import make_topology
 
@@ -68,7 +74,10 @@ def of_update(loss, **options):
 
 
 def on_grid(X, x_norm, step, constant=True):
-    return (grid_csr_rows if sparse.issparse(X) else grid_rows)(X, x_norm, constant, step)
+    if not sparse.issparse(X):
+        return grid_rows(X, x_norm, constant, step)
+    rows = grid_csr_rows(X, x_norm, step)
+    return sparse.csr_array(sparse.hstack([rows, np.ones((X.shape[0], int(constant)))]))
 
 
 def add(add_to, noise, takes_part):

@@ -7,10 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from support.insides import noise_source
+from support.networks import network
 from support.problems import clusters as problem
 
 from skdp.audit import recording
-from skdp.distributed import DistributedDPClassifier
 from skdp.distributed._gossip import GossipRelease
 from skdp.learner import HingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
 from skdp.privacy import ApproxDP, GaussianDP
@@ -25,9 +25,9 @@ each_adjacency = pytest.mark.parametrize("adjacency", ["replace-one", "add-remov
 
 
 def classifier(**options):
-    paper = {"algorithm": "paper", "loss": "hinge", "batch_size": 2, "n_passes": 1}
+    paper = {"loss": "hinge", "batch_size": 2, "n_passes": 1}
     options = {"n_nodes": 3, "step": 1e-3, "random_state": 0} | paper | options
-    return DistributedDPClassifier(2.0, **options)
+    return network(2.0, **options)
 
 
 def planned(size=5, loss=None, epsilon=0.5, delta=0.0, adjacency="replace-one", **options):

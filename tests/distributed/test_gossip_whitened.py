@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from skdp.distributed._solver_gossip_whitened import (
+from skdp.distributed._whitened_gossip import (
     Network,
     NodeRows,
     NodeSums,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse, stats
+from support.networks import network
 from support.problems import signs as line
 from support.wires import Wire
 
@@ -42,9 +43,10 @@ class Heard:
 
 def overheard(**options):
     """A model of which all is heard; no projection hides anything."""
-    paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, n_nodes=3)
+    paper = dict(loss="hinge", batch_size=1, n_passes=1, n_nodes=3)
     paper |= dict(intercept_scaling=1.0)
-    return Overheard(engine=Wire(), average=False, radius=1e6, **{**paper, **options})
+    options = {**paper, **options}
+    return network(kind=Overheard, engine=Wire(), average=False, radius=1e6, **options)
 
 
 def listen(X, y, node=None, **options):
@@ -131,7 +133,7 @@ def wire_noise(heard, means):
     model, sent = heard.model, heard.sent
     before = np.concatenate([np.zeros_like(sent[:1]), sent[:-1]])
     mixed = model.topology_.mixing(0, len(sent)) @ before
-    steps = model.step / np.sqrt(np.arange(1.0, len(sent) + 1.0))
+    steps = model.paper.step / np.sqrt(np.arange(1.0, len(sent) + 1.0))
     return (mixed - sent) / steps[:, None, None] - means
 
 

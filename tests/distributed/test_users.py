@@ -13,29 +13,29 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from support import networks
 from support.insides import Users
 
 from skdp import config_context
 from skdp.audit import replay
-from skdp.distributed import DistributedDPClassifier
-from skdp.distributed._solver_gossip_sums import UserGradients, UserRows, bounded_rows, slope_step
+from skdp.distributed._gossip import GradientSums, UserRows, bounded_rows, slope_step
 from skdp.engines import LocalEngine
 from skdp.learner import HingeLoss, HuberHingeLoss, LogisticLoss, MulticlassHingeLoss, SoftmaxLoss
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._hits import class_counts
+from skdp.rows._sums import class_counts
 
 FORMS = {
-    "hinge": dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1, step=2.0**-16),
-    "batches": dict(algorithm="paper", loss="hinge", batch_size=3, n_passes=2, step=2.0**-16),
-    "gaussian": dict(algorithm="paper", loss="hinge", step=2.0**-16, n_passes=3, delta=1e-3),
-    "laplace": dict(algorithm="paper", loss="hinge", step=2.0**-16, noise="laplace"),
-    "log_loss": dict(algorithm="paper", loss="log_loss", batch_size=2, n_passes=1),
-    "huber_hinge": dict(algorithm="paper", loss="huber_hinge"),
-    "whitened": dict(algorithm="whitened"),
-    "whitened, gaussian": dict(algorithm="whitened", delta=1e-3, epsilon=2.0),
+    "hinge": dict(paper=True, loss="hinge", batch_size=1, n_passes=1, step=2.0**-16),
+    "batches": dict(paper=True, loss="hinge", batch_size=3, n_passes=2, step=2.0**-16),
+    "gaussian": dict(paper=True, loss="hinge", step=2.0**-16, n_passes=3, delta=1e-3),
+    "laplace": dict(paper=True, loss="hinge", step=2.0**-16, noise="laplace"),
+    "log_loss": dict(paper=True, loss="log_loss", batch_size=2, n_passes=1),
+    "huber_hinge": dict(paper=True, loss="huber_hinge"),
+    "whitened": dict(),
+    "whitened, gaussian": dict(delta=1e-3, epsilon=2.0),
     # So much that the nodes check what they have learned, and release the mean of their rows.
-    "whitened, checked": dict(algorithm="whitened", epsilon=1e4),
-    "whitened, laplace": dict(algorithm="whitened", x_l1_norm=1.0),
+    "whitened, checked": dict(epsilon=1e4),
+    "whitened, laplace": dict(x_l1_norm=1.0),
 }
 TIGHT = ("hinge", "batches", "gaussian", "laplace")
 each_form = pytest.mark.parametrize("form", FORMS)
@@ -49,10 +49,9 @@ def _seeds_are_known():
 
 
 def network(form="hinge", **options):
-    options = {"n_nodes": 3, "random_state": 0, "radius": 1e6} | FORMS.get(form, {}) | options
-    if options.get("algorithm") == "whitened" or "algorithm" not in options:
-        options.pop("radius")
-    return DistributedDPClassifier(**options)
+    form = FORMS[form]
+    ball = {"radius": 1e6} if "paper" in form else {}
+    return networks.network(**{"n_nodes": 3, "random_state": 0} | ball | form | options)
 
 
 MOST = 50
@@ -229,7 +228,7 @@ def user_sums(loss, X, codes, users, points, block, kind=np.asarray, x_norm=1.0)
     taken, counts = owners.taken(block)
     rows = bounded_rows(kind(X[taken]), x_norm, None, 0.25, 2.0**-10)
     noisy = np.zeros_like(points)
-    sums = UserGradients(rows, codes[taken], owners.shares[taken], counts, update)
+    sums = GradientSums(rows, codes[taken], owners.shares[taken], counts, update)
     sums.add_to(0, points, noisy)
     return noisy
 
@@ -288,7 +287,7 @@ def test_the_order_of_rows_and_how_they_are_named_do_not_matter(form):
     dates = np.datetime64("2020-01-01") + ids
     for other in (names, dates, names.astype(object), ids.astype(float)):
         again = network(form).fit(X[order], y[order], groups=other[order])
-        tolerance = 0.0 if FORMS[form]["algorithm"] == "paper" else 1e-6
+        tolerance = 0.0 if "paper" in FORMS[form] else 1e-6
         assert_allclose(again.node_coef_, model.node_coef_, rtol=tolerance, atol=tolerance)
 
 

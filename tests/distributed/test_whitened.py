@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.special import expit
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.networks import network
 from support.problems import clusters as problem
 
 from skdp.audit import recording
@@ -20,7 +21,7 @@ deltas = pytest.mark.parametrize("delta", DELTAS)
 
 
 def seeded(*budget, **options):
-    return DistributedDPClassifier(*budget, **{"random_state": 0, **options})
+    return network(*budget, **{"random_state": 0, **options})
 
 
 def is_whitened(model):
@@ -29,7 +30,7 @@ def is_whitened(model):
 
 @parametrize_with_checks(
     [
-        DistributedDPClassifier(algorithm="whitened"),
+        DistributedDPClassifier(),
         DistributedDPClassifier(50.0, n_mixings=2, n_nodes=3, adjacency="add-remove"),
     ]
 )
@@ -44,37 +45,7 @@ def test_the_defaults_whiten():
     X, y = problem(200)
     model = seeded().fit(X, y)
     assert is_whitened(model)
-    named = seeded(algorithm="whitened").fit(X, y)
-    assert_array_equal(named.node_coef_, model.node_coef_)
-    assert not is_whitened(seeded(algorithm="paper").fit(X, y))
-    assert not is_whitened(seeded(loss="hinge").fit(X, y))
-
-
-OTHERS = {
-    "noise": "k_norm",
-    "alpha": 0.1,
-    "sparsity": 0.1,
-    "batch_size": 1,
-    "step": 0.1,
-    "radius": 3.0,
-    "average": False,
-    "n_passes": 1,
-    "huber_width": 1.0,
-    "keep_iterates": True,
-}
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_what_only_the_paper_reads_asks_for_the_paper(name):
-    X, y = problem(40)
-    assert not is_whitened(seeded(**{name: OTHERS[name]}).fit(X, y))
-    with pytest.raises(ValueError, match=f"{name} must be .* with algorithm='whitened'"):
-        seeded(algorithm="whitened", **{name: OTHERS[name]}).fit(X, y)
-
-
-def test_whitening_is_for_the_logistic_loss():
-    with pytest.raises(ValueError, match="loss must be 'log_loss' with algorithm='whitened'"):
-        seeded(algorithm="whitened", loss="hinge").fit(*problem(40))
+    assert not is_whitened(seeded(paper=True).fit(X, y))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -11,26 +11,29 @@ import signal
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
 
 from skdp._grid import grid_rows
-from skdp.distributed._solver_gossip import GossipState, GossipUpdate, batches, run_gossip
+from skdp.distributed._gossip import GossipState, GossipUpdate, batches, run_gossip
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.exceptions import DistributedError, PrivacyWarning
 from skdp.learner import HingeLoss, SoftmaxLoss
 from skdp.topology import MixingSchedule, make_topology
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # each process starts afresh
+
 N_FEATURES = 5
 
 
-def classifier(**params):
+def classifier(*, whitened=False, **params):
     """A model; scikit-learn takes its time to be imported, and not every program needs it."""
-    from skdp.distributed import DistributedDPClassifier
+    from support.networks import network
 
-    paper = dict(algorithm="paper", loss="hinge", batch_size=1, n_passes=1)
-    return DistributedDPClassifier(**({} if "algorithm" in params else paper) | params)
+    paper = {} if whitened else dict(loss="hinge", batch_size=1, n_passes=1)
+    return network(**paper | params)
 
 
 def clone(model):
@@ -295,7 +298,7 @@ def estimators_agree(comm):
             node = np.array(local.node_names)[node]
         spread.fit(X, y, node)
         same_models(spread, local)
-        if local.n_passes in (1, "auto"):
+        if local.paper is None or local.paper.n_passes in (1, "auto"):
             local.partial_fit(*rows_of(everyone, n_classes, 33, as_sparse=as_sparse))
             spread.partial_fit(*rows_of(here, n_classes, 33, as_sparse=as_sparse))
             same_models(spread, local)
@@ -316,7 +319,7 @@ def users_agree(comm):
     common = dict(epsilon=20.0, random_state=3, x_norm=2.0, max_calls_per_user=2)
     paper = dict(n_nodes=5, batch_size=2, n_passes=2)
     auto = dict(n_nodes=7, loss="log_loss", batch_size="auto", n_passes="auto", delta=1e-5)
-    whitened = dict(n_nodes=6, topology="random_regular", algorithm="auto", loss="log_loss")
+    whitened = dict(n_nodes=6, topology="random_regular", whitened=True)
     for params, n_classes, as_sparse in [
         (paper, 2, False),
         (auto, 3, True),
@@ -370,7 +373,7 @@ def estimators_raise_together(comm):
         error = raises(kind, "" if bad else f"process {last} (ValueError)", model.fit, *rows)
         assert bad or "7" not in str(error)
         assert model.coef_ is coef
-    other = clone(model).set_params(radius=3.0 if bad else 4.0)
+    other = clone(model).set_params(paper__radius=3.0 if bad else 4.0)
     raises(DistributedError, f"process {last}", other.fit, X, y, node)
     few = clone(model).set_params(n_nodes=comm.size - 1, topology="complete")
     raises(ValueError, "n_nodes", few.fit, X, y)
@@ -490,7 +493,7 @@ def differences_are_named(comm):
     own = lambda t: np.roll(np.eye(4), 1 + t * bad, axis=1) * 0.5 + 0.5 * np.eye(4)  # noqa: E731
     other = clone(model).set_params(n_nodes=4, topology=own)
     refused(f"topology in process {last} is not that of process 0, MixingSchedule(", other, X)
-    other = clone(model).set_params(radius=3 if bad else 4, epsilon=1)
+    other = clone(model).set_params(paper__radius=3 if bad else 4, epsilon=1)
     refused(f"radius is 3.0 in process {last} and 4.0 in process 0.", other, X)
     refused(f"n_features_in_ is 4 in process {last} and 5 in", model, X[:, :4] if bad else X)
     long = {"a" * 100 + str(bad): None for _ in range(1)}
@@ -503,7 +506,8 @@ def differences_are_named(comm):
     finally:
         module.__version__ = version
     if comm.size > 2:  # the majority has it, wherever the others are
-        other = clone(model).set_params(radius=3.0 if comm.rank == 0 else 4.0, alpha=0.1 * bad)
+        radius = 3.0 if comm.rank == 0 else 4.0
+        other = clone(model).set_params(paper__radius=radius, paper__alpha=0.1 * bad)
         words = "radius is 3.0 in process 0 and 4.0 in process 1"
         refused(words, other, X)
         refused(f"alpha is 0.1 in process {last} and 0.0 in process 0; ", other, X)
@@ -532,8 +536,7 @@ def estimator_transcript(comm):
 
     mine = list(nodes_of(comm, 2 * comm.size + 1))
     X, y, node = rows_of(mine, rows=60)
-    paper = dict(algorithm="paper", batch_size=1, n_passes=1)
-    for form in (dict(algorithm="whitened", delta=1e-5), paper):
+    for form in (dict(whitened=True, delta=1e-5), dict(loss="log_loss")):
         rounds, results, sent = [], [], []
         params = dict(n_nodes=2 * comm.size + 1, epsilon=50.0, random_state=3, classes=[0, 1])
         local = classifier(**params, **form, engine=Watched())

@@ -20,7 +20,7 @@ from skdp import config_context
 from skdp.audit import recording
 from skdp.distributed import DistributedDPClassifier
 from skdp.inspection import privacy_report, report_schema
-from skdp.inspection._attacker import best_guess, largest_posterior, power_of_tests
+from skdp.inspection._report_texts import best_guess, largest_posterior, power_of_tests
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.metrics import dp_evaluate

@@ -10,13 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.kernel_ridge import KernelRidge
 
 from skdp.exceptions import SolverError
-from skdp.kernel._exact_solver import (
-    expand,
-    rounding_bound,
-    solve_dual,
-    solver_tolerance,
-    value_error,
-)
+from skdp.kernel._queries import DualProblem, expand
 
 UNIT = 2.0**-53
 
@@ -45,7 +39,7 @@ def smallest_certified(K, y, factor=2.0, **settings):
     tolerance, coef = 4.0, None
     while True:
         try:
-            coef = solve_dual(K, y, tolerance=tolerance / factor, **settings)
+            coef = DualProblem(**settings).solve(K, y, tolerance=tolerance / factor)
         except SolverError:
             return tolerance, coef
         tolerance /= factor
@@ -96,7 +90,8 @@ def test_the_minimiser_is_that_of_scikit_learn(kernel, alpha):
         "linear": lambda: X @ X.T,
     }[kernel]()
     kappa = math.sqrt(K.max())
-    coef = solve_dual(K, y, penalty=alpha, tolerance=1e-4, kernel_error=1e-15, kappa=kappa)
+    problem = DualProblem(penalty=alpha, kernel_error=1e-15, kappa=kappa)
+    coef = problem.solve(K, y, tolerance=1e-4)
     assert_allclose(coef, reference.dual_coef_, rtol=1e-6, atol=1e-8)
     assert_allclose(expand(K, coef), reference.predict(X), atol=1e-8)
 
@@ -157,13 +152,8 @@ def test_an_unreachable_tolerance_is_an_error_and_never_loosened():
     for huber_width in (0.3, math.inf):
         for tolerance, kernel_error in ((1e-17, 0.0), (1e-6, 1e-5)):
             with pytest.raises(SolverError, match="nothing was released"):
-                solve_dual(
-                    K,
-                    y,
-                    penalty=1.0,
-                    tolerance=tolerance,
-                    kernel_error=kernel_error,
-                    huber_width=huber_width,
+                DualProblem(1.0, kernel_error, huber_width=huber_width).solve(
+                    K, y, tolerance=tolerance
                 )
 
 
@@ -189,26 +179,20 @@ def test_what_floating_point_can_certify_is_known_before_the_data(repetitions):
     rng = np.random.default_rng(9)
     for _ in range(repetitions(4000, 500)):
         K, y, d = random_numbers(rng)
-        public = {
-            "penalty": len(y) * 10.0 ** rng.uniform(-7, 2),
-            "kernel_error": error_of_gaussian_kernel(d),
-            "huber_width": math.inf if rng.random() < 0.4 else 10.0 ** rng.uniform(-5, 1),
-        }
-        tolerance = rounding_bound(n_samples=len(y), y_bound=1.0, **public)
-        coef = solve_dual(K, y, tolerance=tolerance, **public)
+        problem = DualProblem(
+            penalty=len(y) * 10.0 ** rng.uniform(-7, 2),
+            kernel_error=error_of_gaussian_kernel(d),
+            huber_width=math.inf if rng.random() < 0.4 else 10.0 ** rng.uniform(-5, 1),
+        )
+        coef = problem.solve(K, y, tolerance=problem.rounding_bound(len(y)))
         assert np.isfinite(coef).all()
 
 
 def test_ten_thousand_rows_are_within_reach():
     # The sensitivity of a projected value, at the least penalty that a private fit would use.
     for penalty, change in ((10.0, 1.78), (1.0, 2.0)):
-        bound = rounding_bound(
-            n_samples=10_000,
-            penalty=penalty,
-            y_bound=1.0,
-            kernel_error=error_of_gaussian_kernel(100),
-        )
-        tolerance = solver_tolerance(sensitivity=change, penalty=penalty)
-        assert bound < tolerance
+        problem = DualProblem(penalty, error_of_gaussian_kernel(100))
+        tolerance = problem.tolerance(change)
+        assert problem.rounding_bound(10_000) < tolerance
         # The error of a value is small beside the sensitivity that the noise covers.
-        assert value_error(tolerance=tolerance, penalty=penalty) < 1e-3 * change
+        assert problem.value_error(tolerance) < 1e-3 * change

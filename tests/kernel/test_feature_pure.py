@@ -13,20 +13,25 @@ from support.releases import transcript
 
 from skdp.audit import recording
 from skdp.kernel import DPKernelRidge
-from skdp.kernel._objective import CentredObjective
-from skdp.kernel._pure import CentredOutput, plan_pure, pure_components, release_level
+from skdp.kernel._pure import (
+    CentredObjective,
+    CentredOutput,
+    plan_pure,
+    pure_components,
+    release_level,
+)
 from skdp.learner import HuberLoss, ObjectivePerturbation
 from skdp.privacy import ApproxDP, BudgetLedger
 from skdp.rows import fourier_features
-from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import MOST_ROWS
-from skdp.rows._feature_blocks import (
+from skdp.rows._blocks import (
     ERROR_SHARE,
     MOST_ROW_NORM,
     FeatureBlocks,
     IntegerFeatureBlocks,
     NormalisedRows,
+    RowBlocks,
 )
+from skdp.rows._sums import MOST_ROWS
 
 ADJACENCIES = ["replace-one", "add-remove"]
 FEATURES = {

@@ -16,14 +16,13 @@ from support.releases import let_the_solver_err, transcript
 from support.statistics import composed, strength
 
 from skdp.exceptions import SolverError
-from skdp.kernel._descent import FeatureDescent
-from skdp.kernel._output import FeatureOutput
+from skdp.kernel._descent import FeatureDescent, FeatureStatistics
+from skdp.kernel._pure import FeatureOutput
 from skdp.kernel._ridge_problem import ridge_sensitivity
-from skdp.kernel._statistics import FeatureStatistics
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_delta
 from skdp.rows import fourier_features
-from skdp.rows._feature_blocks import NormalisedRows
+from skdp.rows._blocks import NormalisedRows
 
 ADJACENCIES = ["replace-one", "add-remove"]
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp.kernel._output import FeatureOutput
-from skdp.kernel._rules import N_STEPS, automatic_components, plan_features
+from skdp.kernel._descent import N_STEPS, automatic_components, plan_features
+from skdp.kernel._pure import FeatureOutput
 from skdp.privacy import ApproxDP, GaussianDP, compose
 
 ADJACENCIES = ["replace-one", "add-remove"]

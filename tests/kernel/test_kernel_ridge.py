@@ -18,9 +18,9 @@ from support.statistics import name
 
 from skdp.exceptions import BudgetExceededError
 from skdp.kernel import DPKernelRidge
+from skdp.kernel.papers import epsilon_rule
 from skdp.privacy import BudgetLedger, GaussianDP, gaussian_delta
 from skdp.rows import kernel_matrix
-from skdp.theory.kernel_ridge import epsilon_rule
 
 
 def scalar_noise_variant(X, y, epsilon, seed):

@@ -12,11 +12,10 @@ from support.releases import transcript
 from support.statistics import composed, name, strength
 
 from skdp.kernel import DPKernelRidge
-from skdp.kernel._descent import FeatureDescent
-from skdp.kernel._statistics import FeatureStatistics
+from skdp.kernel._descent import FeatureDescent, FeatureStatistics
 from skdp.privacy import GaussianDP
 from skdp.rows import fourier_features
-from skdp.rows._feature_blocks import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
+from skdp.rows._blocks import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
 
 ADJACENCIES = ["replace-one", "add-remove"]
 KINDS = [FeatureBlocks, IntegerFeatureBlocks]

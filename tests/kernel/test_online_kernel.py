@@ -8,8 +8,7 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 from support.problems import noisy_surface as stream
 
-from skdp.kernel._online._exact_kernel import StreamExpansion, run_kernel
-from skdp.kernel._online._recursion import Recursion
+from skdp.kernel._online._recursion import Recursion, StreamExpansion, run_kernel
 from skdp.rows import kernel_matrix
 
 HUBER = Recursion(0.75, 2 ** (4 / 3), cap=0.3)

@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from support.problems import noisy_surface as stream
 
-from skdp.kernel._online._exact_kernel import StreamExpansion, run_kernel
-from skdp.kernel._online._recursion import Recursion, run_features
+from skdp.kernel._online._recursion import Recursion, StreamExpansion, run_features, run_kernel
 from skdp.rows import fourier_features, kernel_matrix
 
 MODES = {

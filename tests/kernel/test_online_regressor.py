@@ -27,10 +27,9 @@ from skdp.exceptions import BudgetExceededError, StaleStreamError
 from skdp.kernel import DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.kernel._online._fed_back import FedBackRelease
 from skdp.kernel._online._final import FinalRelease
-from skdp.kernel._online._matrix import MatrixRelease
+from skdp.kernel._online._matrix import MatrixRelease, TreeRelease
 from skdp.kernel._online._query import QueryRelease
 from skdp.kernel._online._sensitivity import created_distances
-from skdp.kernel._online._tree import TreeRelease
 from skdp.mechanisms import Lattice, released_values
 from skdp.privacy import BudgetLedger, gaussian_delta, gaussian_mu
 from skdp.rows import kernel_matrix

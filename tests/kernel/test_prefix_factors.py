@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.linalg import toeplitz
 from scipy.signal import fftconvolve
 
-from skdp.kernel._online._prefix_factors import (
+from skdp.kernel._online._matrix import (
     calls_norm,
     calls_sum,
     column_norm,

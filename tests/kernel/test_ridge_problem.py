@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 from scipy import optimize
 from support.problems import ridge
 
-from skdp.kernel._ridge_problem import ridge_norm_bound, ridge_sensitivity
-from skdp.kernel._ridge_risk import query_variance
-from skdp.theory.kernel_ridge import paper_sensitivity
+from skdp.kernel._ridge_problem import query_variance, ridge_norm_bound, ridge_sensitivity
+from skdp.kernel.papers import paper_sensitivity
 
 
 def tight_pair(n_samples, penalty, y_bound, kappa):

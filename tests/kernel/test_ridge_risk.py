@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skdp.kernel._ridge_risk import query_variance, suggest_epsilon
-from skdp.theory.kernel_ridge import epsilon_rule, risk_bound
+from skdp.kernel._ridge_problem import query_variance, suggest_epsilon
+from skdp.kernel.papers import epsilon_rule, risk_bound
 
 
 @pytest.mark.parametrize("n_samples", [1, 30, 1000, 10**7])

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp.kernel._online import _calls as _stream_calls
-from skdp.kernel._online._account import ReleaseAccount
-from skdp.kernel._online._calls import CallsAccount
+from skdp.kernel._online import _base as _stream_calls
+from skdp.kernel._online._base import ReleaseAccount
 from skdp.kernel._online._sensitivity import created_distances
 from skdp.privacy import GaussianDP
 
@@ -23,12 +22,10 @@ NOISES = pytest.mark.parametrize("noise", ["gaussian", "k-norm"])
 
 
 def start(calls, stream, noise):
-    options = {"kappa": 1.0, "adjacency": "replace-one", **stream}
-    return CallsAccount(calls=calls, stream=options, noise=noise)
+    return ReleaseAccount(calls=calls, noise=noise, **stream)
 
 
 def size_of(guarantee):
-    assert guarantee.unit == "user"
     return guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon
 
 
@@ -74,17 +71,6 @@ def test_an_account_is_the_largest_total_over_all_calls_and_places(calls, noise,
             assert_allclose(size_of(account.guarantee), expected, rtol=1e-11)
             assert size_of(account.guarantee) >= expected * (1.0 - 1e-14)
         assert (account.time, account.n_releases) == (time, 5)
-
-
-@EVERY
-def test_who_comes_once_pays_as_a_record_does(stream):
-    rng = np.random.default_rng(0)
-    account, record, time = start(1, stream, "gaussian"), ReleaseAccount(**stream), 0
-    for _ in range(30):
-        time += int(rng.integers(1, 9))
-        scale = 10.0 ** rng.uniform(-1, 1)
-        account, record = (each.after(time, scale, slack=0.01) for each in (account, record))
-        assert_allclose(account.guarantee.mu, record.guarantee.mu, rtol=1e-12)
 
 
 @EVERY

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp.kernel._online._account import ReleaseAccount
+from skdp.kernel._online._base import ReleaseAccount
 from skdp.kernel._online._fed_back import sgd_noise
 from skdp.kernel._online._sensitivity import (
     automatic_t0,

@@ -20,13 +20,13 @@ from skdp.learner import (
     LogisticLoss,
     ObjectivePerturbation,
     Rows,
-    ScoreLength,
+    ScoreScale,
     Sequence,
     SoftmaxLoss,
     largest_score,
 )
-from skdp.learner._counts import drawn_together, starting_scores
 from skdp.learner._newton import minimise
+from skdp.learner._stages import james_stein, starting_scores
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.privacy import ApproxDP, GaussianDP, compose
 
@@ -62,7 +62,7 @@ def planned(target, n=200, loss=THREE, after=True):
         release=release,
         n_samples=n if target.adjacency == "replace-one" else None,
         before=[ClassCounts.planner(loss)],
-        after=[ScoreLength.planner(loss, True)] if after else (),
+        after=[ScoreScale.planner(loss, True)] if after else (),
     )
 
 
@@ -175,14 +175,14 @@ def test_counts_take_a_share_that_falls_with_what_there_is(adjacency):
 
 def test_shares_that_noise_explains_are_drawn_together():
     shares = np.array([0.1, 0.3, 0.6])
-    assert_array_equal(drawn_together(shares, 0.0), shares)
-    assert_allclose(drawn_together(shares, 0.3), 1 / 3)
-    assert_allclose(drawn_together(np.full(3, 1 / 3), 0.0), 1 / 3)
+    assert_array_equal(james_stein(shares, 0.0), shares)
+    assert_allclose(james_stein(shares, 0.3), 1 / 3)
+    assert_allclose(james_stein(np.full(3, 1 / 3), 0.0), 1 / 3)
     # The squares of what is apart add up to 0.38 / 3. Noise explains a part of it.
     kept = 1.0 - 3 * 0.1**2 / (0.38 / 3)
-    assert_allclose(drawn_together(shares, 0.1), 1 / 3 + kept * (shares - 1 / 3))
+    assert_allclose(james_stein(shares, 0.1), 1 / 3 + kept * (shares - 1 / 3))
     for huge in (1e300, -1e300):  # whatever is released
-        assert np.isfinite(drawn_together(np.array([huge, 0.5, 0.5]), 1.0)).all()
+        assert np.isfinite(james_stein(np.array([huge, 0.5, 0.5]), 1.0)).all()
 
 
 def test_nobody_is_too_rare_to_start_with():

@@ -13,7 +13,7 @@ from support.insides import noise_source
 from support.releases import transcript
 
 from skdp.learner import LogisticLoss
-from skdp.learner._curvature_step import curvature_step, release_with_curvature
+from skdp.learner._descent import curvature_step, release_with_curvature
 from skdp.linear_model import DPLogisticRegression
 from skdp.privacy import GaussianDP
 from skdp.rows._blocks import RowBlocks

@@ -145,7 +145,9 @@ def test_errors_of_sums_that_pass_are_part_of_the_sensitivity(kind, adjacency, m
     error = 1.0
     while True:  # the largest that passes, to a few percent
         error *= 0.95
-        monkeypatch.setattr(whitening, "capped_error", lambda *args, e=error, **options: e)
+        monkeypatch.setattr(
+            whitening.Coordinates, "capped_error", lambda *args, e=error, **options: e
+        )
         try:
             releases, _ = transcript(LogisticLoss(), here, 0.5, kind(2.0, adjacency=adjacency))
         except SolverError:

@@ -6,23 +6,23 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
+from support.networks import network
 
-from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.mechanisms import clip_rows, row_norms
 
 METHODS = ("decision_function", "predict_proba", "predict_log_proba", "predict")
-NETWORK = dict(n_nodes=4, batch_size=20, loss="log_loss")
+NETWORK = dict(n_nodes=4, batch_size=20)
 MODELS = {
     "pure": DPLogisticRegression(5.0),
     "output": DPLogisticRegression(5.0, mechanism="output", fit_intercept=False),
     "gradient": DPLogisticRegression(5.0, 1e-5),
     "units": DPLogisticRegression(5.0, 1e-5, x_norm=2.5, intercept_scaling=7.0),
     "hinge": DPLinearSVC(5.0),
-    "network": DistributedDPClassifier(5.0, 1e-5, **NETWORK),
-    "node": DistributedDPClassifier(5.0, 1e-5, output_node=2, **NETWORK),
-    "sparse network": DistributedDPClassifier(5.0, sparsity=0.1, x_norm=0.5, **NETWORK),
+    "network": network(5.0, 1e-5, **NETWORK),
+    "node": network(5.0, 1e-5, output_node=2, **NETWORK),
+    "sparse network": network(5.0, sparsity=0.1, x_norm=0.5, **NETWORK),
 }
 every = pytest.mark.parametrize("name", MODELS)
 classes = pytest.mark.parametrize("n_classes", [2, 3])

@@ -72,8 +72,8 @@ def test_weights_multiply_the_loss_of_a_record_and_its_derivatives(loss):
     alone = replace(loss, weights=())
     scores, codes = random_scores(loss, np.random.default_rng(11), spread=5.0)
     weights = np.array(loss.weights)[codes]
-    assert_allclose(loss.shares(codes), weights)
-    assert_array_equal(alone.shares(codes), 1.0)
+    assert_allclose(loss.weights_of(codes), weights)
+    assert_array_equal(alone.weights_of(codes), 1.0)
     assert_allclose(
         each_total(loss, scores, codes), weights * each_total(alone, scores, codes), rtol=1e-14
     )

@@ -10,7 +10,7 @@ from skdp.exceptions import SolverError
 from skdp.learner import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.learner._newton import minimise
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import solver_tolerance
+from skdp.rows._sums import solver_tolerance
 
 
 @pytest.mark.parametrize("layout", ["dense", "csr"])

@@ -13,8 +13,7 @@ from numpy.testing import assert_allclose
 from support.insides import noise_source
 from support.perturbed import blocks, world
 
-from skdp.audit._density import Worlds
-from skdp.audit._density_profile import exact_profile, largest_loss
+from skdp.audit._density import NeighbouringObjectives, exact_profile, largest_loss
 from skdp.learner import (
     HuberHingeLoss,
     HuberLoss,
@@ -50,7 +49,7 @@ class Neighbours:
     here: tuple
     there: tuple
 
-    def worlds(self, loss, noise):
+    def runs(self, loss, noise):
         pair = []
         for records in (self.here, self.there):
             pairs = [r if isinstance(r, tuple) else (r, 1) for r in records]
@@ -60,13 +59,13 @@ class Neighbours:
 
     def delta(self, loss, noise, epsilons):
         """Hockey-stick divergence between the outputs, the larger of both directions."""
-        profile = exact_profile(*self.worlds(loss, noise))
-        return np.array([profile.delta(float(epsilon)) for epsilon in epsilons])
+        profile = exact_profile(NeighbouringObjectives.of(*self.runs(loss, noise)))
+        return np.array([profile(float(epsilon)) for epsilon in epsilons])
 
     def pure_loss(self, loss, noise):
         """Largest absolute log ratio of the densities, for noise of density ~ exp(-|b|/scale)."""
         # Curvatures are differences of residuals, and norms of huge gradients are rounded.
-        return largest_loss(Worlds.of(*self.worlds(loss, noise)), rng=0) * (1 - 1e-6)
+        return largest_loss(NeighbouringObjectives.of(*self.runs(loss, noise)), rng=0) * (1 - 1e-6)
 
 
 def random_neighbours(rng, x_norm, adjacency):

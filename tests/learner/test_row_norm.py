@@ -10,16 +10,16 @@ from support.insides import Users, noise_source
 
 from skdp.audit import recording, replay
 from skdp.learner import RowNorm
+from skdp.learner._stages import norm_cells
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.rows._row_norms import length_cells
 
 N_CELLS, ROOT, N_UNITS = 15, math.sqrt(2.0), 200
 
 
 def length_counts(X, most, n_cells):
     """Numbers of rows by their cells."""
-    return np.bincount(length_cells(X, most, n_cells), minlength=n_cells)
+    return np.bincount(norm_cells(X, most, n_cells), minlength=n_cells)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
@@ -213,4 +213,4 @@ def test_a_replay_finds_the_reading_and_nothing_more(options, of_users):
     model = DPLogisticRegression(60.0, **options)
     report = replay(model, X, y, groups=groups, n=80, random_state=0)
     assert report.passed, str(report)
-    assert "_row_norm" in str(report), str(report)
+    assert "RowNorm." in str(report), str(report)

@@ -10,9 +10,9 @@ from support.insides import noise_source
 from support.releases import transcript
 from support.statistics import strength
 
-from skdp.learner import LogisticLoss, ScoreLength, SoftmaxLoss
-from skdp.learner import _score_scale as _score_length
-from skdp.learner._score_scale import ScoreSlope, factor_of_slope, largest_terms, release_slope
+from skdp.learner import LogisticLoss, ScoreScale, SoftmaxLoss
+from skdp.learner import _stages as _score_length
+from skdp.learner._stages import ScoreSlope, factor_of_slope, largest_terms, release_slope
 from skdp.linear_model import DPLogisticRegression
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows._blocks import RowBlocks
@@ -40,20 +40,20 @@ def sums_of(scores, codes, steepest=np.inf, fixed=0.0):
         for length in (math.exp(-step), 1.0, math.exp(step))
     )
     slope = (upper - lower) / (2.0 * step)
-    bend = slope - (upper - 2.0 * here + lower) / step**2
-    return np.stack([np.maximum(slope, -steepest), bend], axis=-1)
+    curvature = slope - (upper - 2.0 * here + lower) / step**2
+    return np.stack([np.maximum(slope, -steepest), curvature], axis=-1)
 
 
 @pytest.mark.parametrize("n_classes", [30, 100, 1000])
 def test_largest_terms_of_many_classes_solve_their_equations(n_classes):
-    slope, bend = largest_terms(n_classes)
+    slope, curvature = largest_terms(n_classes)
     below = slope - 1e-4
     assert below * math.exp(1.0 + below) < n_classes - 1 <= slope * math.exp(1.0 + slope)
     # Of one class against the others that is the variance, whatever its probability.
     chance = np.linspace(0.0, 1.0, 1_000_001)[1:-1]
     gap = np.log(chance / (1.0 - chance) * (n_classes - 1))
     most = np.max(chance * (1.0 - chance) * gap**2)
-    assert most <= bend < most + 2e-4
+    assert most <= curvature < most + 2e-4
 
 
 def two_levels(n_classes):
@@ -109,10 +109,10 @@ def test_a_record_moves_what_is_beyond_a_start_no_farther(n_classes, n_samples, 
 def test_nothing_is_released_where_noise_would_be_all_that_it_tells(adjacency, kind):
     for loss in (LogisticLoss(), SoftmaxLoss(3), SoftmaxLoss(60)):
         budget = kind(0.5, adjacency=adjacency)
-        few, many = (ScoreLength.planner(loss)(budget, n) for n in (10.0, 1e7))
+        few, many = (ScoreScale.planner(loss)(budget, n) for n in (10.0, 1e7))
         assert few[0].guarantee is None and few[1] is budget
         assert 0.0 < strength(many[0].guarantee) < 0.2 * 0.5 and strength(many[1]) < 0.5
-    assert ScoreLength.planner(SoftmaxLoss(3))(kind(1e-300), 10.0)[0].guarantee is None
+    assert ScoreScale.planner(SoftmaxLoss(3))(kind(1e-300), 10.0)[0].guarantee is None
 
 
 @pytest.mark.parametrize("kind, unit", [(GaussianDP, 1.0), (ApproxDP, 2.0)])
@@ -125,8 +125,10 @@ def test_deviations_are_those_of_the_noise(kind, unit):
     ]
     # The standard error of a deviation is below a fiftieth of it.
     assert np.std([one.slope for one in found]) == pytest.approx(found[0].deviation, rel=0.1)
-    assert np.std([one.bend for one in found]) == pytest.approx(found[0].bend_deviation, rel=0.1)
-    assert found[0].bend_deviation == pytest.approx(unit * found[0].deviation)
+    assert np.std([one.curvature for one in found]) == pytest.approx(
+        found[0].curvature_deviation, rel=0.1
+    )
+    assert found[0].curvature_deviation == pytest.approx(unit * found[0].deviation)
 
 
 def slope_of(length, spread, n_classes, deviation=0.0):

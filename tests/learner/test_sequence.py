@@ -23,7 +23,7 @@ from skdp.learner import (
     RowNorm,
     Rows,
     Run,
-    ScoreLength,
+    ScoreScale,
     Sequence,
 )
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
@@ -66,7 +66,7 @@ def planned(target=TARGET, release=objective, n=200, after=()):
 def test_all_stages_together_are_what_is_charged(adjacency, delta):
     target = ApproxDP(30.0, delta, adjacency=adjacency)
     release = descent if delta else objective
-    plan = planned(target, release, after=[ScoreLength.planner(LOSS)])
+    plan = planned(target, release, after=[ScoreScale.planner(LOSS)])
     whole = plan.guarantee.refined if delta else plan.guarantee
     assert plan.guarantee.epsilon == 30.0 and plan.guarantee.delta == delta
     assert plan.guarantee.adjacency == adjacency
@@ -87,7 +87,7 @@ def test_all_stages_together_are_what_is_charged(adjacency, delta):
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_what_is_released_composes_to_what_is_charged(delta):
     target = ApproxDP(30.0, delta, adjacency="add-remove")
-    plan = planned(target, descent if delta else objective, after=[ScoreLength.planner(LOSS)])
+    plan = planned(target, descent if delta else objective, after=[ScoreScale.planner(LOSS)])
     with recording() as records:
         plan(rows(), noise_source(0))
     parts = [record.law.guarantee for record in records if hasattr(record.law, "guarantee")]
@@ -166,7 +166,7 @@ def test_a_number_of_rows_is_given_where_it_is_public_and_counted_elsewhere():
     for target, n_samples in ((TARGET, 123.0), (ApproxDP(1.0), None)):
         with pytest.raises(ValueError, match=rf"n_samples must be None where .*; got {n_samples}"):
             Sequence.plan(target, release=objective, n_samples=n_samples)
-    after = [ScoreLength.planner(LOSS)]
+    after = [ScoreScale.planner(LOSS)]
     with pytest.raises(ValueError, match="before must count the rows"):
         Sequence.plan(TARGET, release=objective, n_samples=None, after=after)
 
@@ -188,7 +188,7 @@ def test_each_stage_of_each_plan_is_asked_how_many_rows_it_takes():
         plan.check_n_rows(7)
         with pytest.raises(ValueError, match="at most 7"):
             plan.check_n_rows(8)
-    stage, _ = ScoreLength.planner(LOSS)(ApproxDP(30.0), 1e6)
+    stage, _ = ScoreScale.planner(LOSS)(ApproxDP(30.0), 1e6)
     stage.check_n_rows(10**6)
     with pytest.raises(ValueError, match="must have at most"):
         stage.check_n_rows(10**18)

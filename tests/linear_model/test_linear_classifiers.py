@@ -15,7 +15,7 @@ from support.problems import clusters
 
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.privacy import BudgetLedger
-from skdp.rows import _certificates as certificates
+from skdp.rows import _sums as certificates
 
 MECHANISMS = ["objective", "output", "gradient"]
 BOTH = [DPLogisticRegression, DPLinearSVC]

@@ -5,7 +5,7 @@ import math
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp.local._gradient_messages import (
+from skdp.local._messages import (
     GradientMessages,
     gaussian_leakage,
     gaussian_sigma,

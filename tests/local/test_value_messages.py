@@ -5,11 +5,12 @@ import math
 import pytest
 from numpy.testing import assert_allclose
 
-from skdp.local._gradient_messages import k_norm_leakage
-from skdp.local._value_messages import (
+from skdp.linear_model.papers import bandit_amplitude
+from skdp.local._messages import (
     OnePointMessages,
     ValueMessages,
     bandit_noise,
+    k_norm_leakage,
     laplace_leakage,
     laplace_scale,
     scalar_leakage,
@@ -18,7 +19,6 @@ from skdp.local._value_messages import (
     vector_sigma,
 )
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.theory.bandit import bandit_amplitude
 
 BUDGETS = [1e-14, 1e-6, 0.01, 0.1, 1.0, 20.0, 400.0]
 

@@ -12,6 +12,7 @@ from support.insides import GridNoise, noise_source
 from support.noise import Ruler
 from support.noise import noise_scale as scale_of
 
+from skdp.learner import exact_sum
 from skdp.mechanisms import (
     Lattice,
     NoiseLaw,
@@ -160,7 +161,7 @@ def test_a_vector_on_a_grid_is_released_there_with_the_noise_that_it_asks_for(la
 
 def test_what_a_listener_returns_goes_on_in_place_of_what_was_released():
     with listening(lambda record: np.zeros(2)):
-        replayed = release([1.0, 2.0], law=LAWS[1], sensitivity=1.0, random_state=3)
+        replayed = release([1.0, 2.0], law=LAWS[1], sensitivity=1.0, error=0.0, random_state=3)
     assert_array_equal(replayed, 0.0)
 
 
@@ -177,7 +178,7 @@ def test_noise_on_a_lattice_is_that_of_a_single_release(law):
     lattice, value = lattice_and_value(law)
     many = law.on(lattice, 3)
     for seed in range(5):
-        alone = release(value, law=law, sensitivity=0.25, random_state=seed)
+        alone = release(value, law=law, sensitivity=0.25, error=0.0, random_state=seed)
         noise = many.draw(noise_source(seed), 1)[0]
         assert_array_equal(many.release(value, noise), alone)
     spread = many.draw(noise_source(0), 20_000).std() / lattice.sensitivity
@@ -209,7 +210,7 @@ def test_releases_elsewhere_are_not_heard(elsewhere):
     def released():
         noise = GridNoise("laplace", 2.0, 0.25, 2, 1.0, LAWS[0])
         done.append(noise.release(np.zeros(2), np.ones(2)))
-        done.append(release(np.zeros(2), law=LAWS[1], sensitivity=1.0))
+        done.append(release(np.zeros(2), law=LAWS[1], sensitivity=1.0, error=0.0))
 
     with listening(seen.append):
         if elsewhere == "another thread":
@@ -232,3 +233,12 @@ def test_a_target_of_gaussian_noise_is_the_point_itself(adjacency):
     assert point.n_records_changed == {"replace-one": 2, "add-remove": 1}[adjacency]
     with pytest.raises(ValueError, match="delta must be positive for Gaussian noise"):
         ApproxDP(0.7).gaussian_target()
+
+
+def test_floats_without_a_certified_error_are_refused():
+    options = dict(law=LAWS[0], sensitivity=1.0, random_state=0)
+    with pytest.raises(ValueError, match="error must be the certified distance"):
+        release([0.5], **options)
+    assert_array_equal(release([3], **options), release([3.0], error=0.0, **options))
+    exact = exact_sum(np.full((4, 1), 0.75), bound=1.0)
+    assert_array_equal(release(exact, **options), release([3.0], error=0.0, **options))

@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 
 from skdp._random._exact import Uniform
 from skdp.mechanisms import n_random_runs
-from skdp.mechanisms._random_runs import _place
+from skdp.mechanisms._exponential import _place
 from skdp.privacy import random_runs_mean
 
 LAWS = [(0.0, 0.05), (1.0, 0.2), (-0.5, 0.1), (2.5, 0.4), (1e-9, 0.05)]

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 from support.insides import noise_source
 from support.releases import TARGETS, transcript
 
-from skdp.metrics._precision_sum import PrecisionSum
+from skdp.metrics._releases import PrecisionSum
 from skdp.privacy import ApproxDP
 
 

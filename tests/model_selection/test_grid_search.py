@@ -19,8 +19,10 @@ from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.metrics import row_loss
 from skdp.model_selection import DPGridSearch, _grid_search
-from skdp.model_selection._blocks import Blocks
+from skdp.model_selection._candidates import Candidates
+from skdp.model_selection._searched import Blocks
 from skdp.pipeline import DPPipeline, guarantee_of
+from skdp.pipeline._wrappers import Schema
 from skdp.preprocessing import DPQuantileScaler, DPSimpleImputer
 from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, GaussianDP, compose, gaussian_mu
 
@@ -97,7 +99,7 @@ def test_one_charge_is_the_guarantee_before_a_row_is_used(monkeypatch):
         found.fit(X, y)
     assert vars(found) == before
     # What fails later stays charged, and leaves what was found.
-    monkeypatch.setattr(_grid_search, "tried", None)
+    monkeypatch.setattr(Candidates, "tried", None)
     found.ledger = BudgetLedger(epsilon=5.0, delta=0.0)
     with pytest.raises(TypeError):
         found.fit(X, y)
@@ -155,14 +157,14 @@ def test_fits_choice_and_score_have_noise_of_their_own(monkeypatch):
 def test_nothing_of_a_loser_is_kept():
     X, y = rows(600)
     fitted = []
-    original = _grid_search.tried
+    original = Candidates.tried
 
     def spied(*args):
         fitted.append(original(*args))
         return fitted[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_grid_search, "tried", spied)
+        patch.setattr(Candidates, "tried", spied)
         found = search(epsilon=20.0).fit(X, y)
     body = pickle.dumps(found)
     assert len(fitted) == 3
@@ -197,7 +199,7 @@ def test_a_candidate_that_fails_is_the_worst_and_nobody_hears_of_it(capsys):
     # It stays in the choice, and where it is chosen the score is that of a constant.
     losses = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_grid_search, "tried", lambda *a: losses.append(_tried(*a)) or losses[-1])
+        patch.setattr(Candidates, "tried", lambda *a: losses.append(_tried(*a)) or losses[-1])
         with pytest.raises(RuntimeError, match="could not be fitted, and nothing"):
             search({"C": [2.0, 3.0]}, Fragile(), epsilon=20.0, refit=False).fit(X, y)
     assert [(model, set(loss)) for model, loss in losses] == [(None, {1.0})] * 2
@@ -216,13 +218,14 @@ def test_a_row_that_a_model_fails_at_moves_no_other_row():
     X[[17, 230], 0] = 9.0
     point = ApproxDP(1.0)
     loss = row_loss("accuracy", Picky(), classes=[False, True])
-    model, losses = _tried(Picky(), {}, point, (X, y), 0, loss, (X, y))
+    candidates = Candidates(Picky(), X, y, Schema(2), loss)
+    model, losses = candidates.tried({}, point, (X, y), 0, (X, y))
     good = np.setdiff1d(np.arange(300), [17, 230])
     assert losses[[17, 230]].tolist() == [1.0, 1.0]
     assert_array_equal(losses[good], loss(model, X[good], y[good]))
 
 
-_tried = _grid_search.tried
+_tried = Candidates.tried
 
 
 def test_one_row_that_a_candidate_refuses_does_not_decide_on_the_choice():
@@ -334,11 +337,11 @@ def test_candidates_are_compared_by_rows_that_they_were_not_fitted_to():
         seen = []
 
         def spied(*args, seen=seen):
-            seen.append((args[3][0][:, 2], args[6][0][:, 2]))
+            seen.append((args[3][0][:, 2], args[5][0][:, 2]))
             return _tried(*args)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_grid_search, "tried", spied)
+            patch.setattr(Candidates, "tried", spied)
             search(epsilon=50.0, strategy=strategy).fit(X, y)
         blocks = {tuple(block) for pair in seen for block in pair}
         assert len(blocks) == n_blocks

@@ -15,6 +15,7 @@ from skdp.exceptions import BudgetExceededError
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.linear_model import DPLogisticRegression
 from skdp.model_selection import DPRandomizedSearch
+from skdp.model_selection._searched import Blocks
 from skdp.pipeline import DPPipeline, guarantee_of
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, RandomRunsDP, compose
 
@@ -80,13 +81,13 @@ def test_gaussian_runs_and_the_last_fit_compose_to_the_budget(fits, monkeypatch)
 
 def test_runs_see_one_block_and_the_last_fit_sees_all(fits, monkeypatch):
     n_runs(monkeypatch, 4)
-    scored, call = [], search_module.RandomPlanner._evaluation
+    scored, call = [], search_module.RandomPlanner.evaluated
 
     def spied(self, amount):
         evaluation = call(self, amount)
         return Spy(evaluation, scored)
 
-    monkeypatch.setattr(search_module.RandomPlanner, "_evaluation", spied)
+    monkeypatch.setattr(search_module.RandomPlanner, "evaluated", spied)
     make(n_jobs=1).fit(X, Y)
     *runs, (_, last) = fits
     np.testing.assert_array_equal(last, X)
@@ -131,7 +132,7 @@ def test_the_best_score_wins_and_is_noisy(monkeypatch):
     search = make({"C": [1e-4, 1e2]}, epsilon=20.0, refit=False, scoring="neg_log_loss")
     assert search.fit(X, Y).best_params_ == {"C": 1e2}
     assert search.best_score_ == search.best_evaluation_.values["neg_log_loss"].value
-    rows = search_module.Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one")
+    rows = Blocks.of((0.8, 0.2), row_key=None, adjacency="replace-one")
     from sklearn.metrics import log_loss
 
     part = rows.parts(X, len(X))[1]
@@ -150,7 +151,7 @@ def test_a_fit_that_fails_is_the_worst_and_nobody_is_told(monkeypatch, recwarn):
         return fit(self, X, y)
 
     monkeypatch.setattr(DPLogisticRegression, "fit", failing)
-    monkeypatch.setattr(search_module, "_rehearse", lambda *args: None)
+    monkeypatch.setattr(search_module, "_dry_run", lambda *args: None)
     search = make({"C": [1e-4, 100.0]}, epsilon=20.0)
     assert search.fit(X, Y).best_params_ == {"C": 1e-4}
     assert not recwarn.list
@@ -215,7 +216,7 @@ def test_parameters_of_steps_and_add_remove_neighbours():
         ({"param_distributions": {"epsilon": [1.0]}}, "must not be searched over"),
         ({"param_distributions": {"D": [1.0]}}, "param_distributions must name parameters"),
         ({"param_distributions": {"C": [-1.0]}}, "C must be"),
-        ({"shares": {"fits": 0.1}}, "shares must be 'auto' or a dict from 'runs' and 'refit'"),
+        ({"shares": {"fits": 0.1}}, "shares must name runs, refit; got 'fits'"),
         ({"shares": {"runs": 0.6, "refit": 0.6}}, "shares must sum to at most 1"),
         ({"scoring": "wishes"}, "scoring must"),
         ({"epsilon": 0.1}, "tell nothing about which is best"),

@@ -12,7 +12,7 @@ from skdp.learner import StatedGuarantee
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import Plan
-from skdp.pipeline._schema import Schema
+from skdp.pipeline._wrappers import Schema
 from skdp.preprocessing import DPOneHotEncoder
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, gaussian_mu
 

@@ -41,8 +41,7 @@ from sklearn.random_projection import GaussianRandomProjection, SparseRandomProj
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import Plan
-from skdp.pipeline._schema import DTYPES, Schema
-from skdp.pipeline._stateless import fault_of, width_of
+from skdp.pipeline._wrappers import DTYPES, Schema, fault_of, width_of
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
@@ -103,7 +102,7 @@ REFUSED = [
     (StandardScaler(), "Use DPQuantileScaler, or BoundedScaler"),
     (KBinsDiscretizer(), "Use BoundedSplineTransformer"),
     (PCA(), "GaussianRandomProjection"),
-    (SelectKBest(), "Use SelectFromModel around.*name the columns"),
+    (SelectKBest(), "Use SelectFromModel around.*columns named"),
     (KNNImputer(), "Use DPSimpleImputer"),
     (Nystroem(), "Use RandomFourierTransformer"),
     (TargetEncoder(), "Use DPOneHotEncoder"),

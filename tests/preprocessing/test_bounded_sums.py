@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from support.insides import noise_source
 from support.releases import TARGETS
 
-from skdp.preprocessing._bounded_sums import BoundedSums
+from skdp.preprocessing._column_statistics import BoundedSums
 from skdp.privacy import ApproxDP, GaussianDP
 
 BOUNDS = ((0.0, 1.0), (-1.0, 1.0), (-0.7, 0.3))

@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 from support.insides import noise_source
 
 from skdp.mechanisms import Lattice, NoiseLaw, frequent_names
-from skdp.preprocessing._categories import CategoryRelease
+from skdp.preprocessing._one_hot_encoder import CategoryRelease
 from skdp.privacy import ApproxDP, GaussianDP, compose
 
 ADJACENCIES = ("replace-one", "add-remove")

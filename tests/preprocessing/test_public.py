@@ -97,7 +97,7 @@ def test_lists_that_make_no_sense_are_refused(arguments, message):
     ("options", "message"),
     [
         ({"log": ["b"]}, r"log must name columns of bounds; got \['b'\]"),
-        ({"indicators": "a"}, "indicators must be a list of column names; got 'a'"),
+        ({"indicators": "a"}, "indicators must be a list of columns; got 'a'"),
         ({"indicators": ["a"]}, r"name a column once; got \['a'\] twice"),
         ({"norm": "clip"}, "norm must be 'scale', a positive number or None; got 'clip'"),
     ],

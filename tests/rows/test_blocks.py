@@ -9,8 +9,8 @@ from scipy import sparse
 from support.linear import LAYOUTS, LOSSES, exact_gradient, random_problem, stored_rows
 
 from skdp.learner import HuberHingeLoss, LogisticLoss
+from skdp.learner._newton import curvature_product
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._curvatures import curvature_product
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

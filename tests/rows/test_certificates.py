@@ -7,7 +7,7 @@ import pytest
 from support.linear import LAYOUTS, LOSSES
 
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import largest_n_rows, linear_step, solver_tolerance
+from skdp.rows._sums import largest_n_rows, linear_step, solver_tolerance
 
 
 @pytest.mark.parametrize("noise_norm", [0.0, 1.0, 1e12, 1e30])

@@ -6,10 +6,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from skdp.learner import HuberHingeLoss, LogisticLoss, SoftmaxLoss
-from skdp.learner._newton import minimise
+from skdp.learner._newton import FrequentColumns, curvature_product, minimise
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import solver_tolerance
-from skdp.rows._curvatures import FrequentColumns, curvature_product
+from skdp.rows._sums import solver_tolerance
 
 
 def texts(n, d, *, x_norm=1.0, seed=0):

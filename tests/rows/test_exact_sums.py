@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from skdp.rows._exact_sums import PairwiseSum
+from skdp.rows._sums import PairwiseSum
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 9, 100, 1023])

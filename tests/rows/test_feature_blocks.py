@@ -12,8 +12,9 @@ from support.problems import feature_blocks as blocks
 
 from skdp.learner import HuberLoss
 from skdp.rows import fourier_features
-from skdp.rows._feature_blocks import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows, rounded
-from skdp.rows._feature_whitening import Whitening
+from skdp.rows._blocks import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
+from skdp.rows._sums import rounded
+from skdp.rows._whitening import Whitening
 
 KINDS = [FeatureBlocks, IntegerFeatureBlocks]
 FOURIER = fourier_features("rbf", 40, n_components=12, gamma=0.5, random_state=0)
@@ -153,14 +154,14 @@ def test_whitened_rows_times_their_residuals_are_capped_exactly(case):
     for whitening in whitenings(data, rng):
         norms = np.sqrt(((Z @ dense(whitening)) ** 2).sum(axis=1))
         for cap in (1e-3, 0.3, 50.0):
-            limits = data.residual_limits(whitening, cap)
-            assert_array_equal(limits.whole, np.rint(limits.whole))
-            attained = limits.whole * np.longdouble(limits.unit) * norms / cap
+            whole, unit = data.residual_limits(whitening, cap)
+            assert_array_equal(whole, np.rint(whole))
+            attained = whole * np.longdouble(unit) * norms / cap
             assert attained.max() <= 1.0
             # No row of ordinary length loses much.
             ordinary = norms * whitening.longest > 1.01 if case == "linear" else norms > 0.0
             assert attained[ordinary].min(initial=1.0) > 0.99
-            assert limits.whole.max() <= 2.0**data._residual_bits
+            assert whole.max() <= 2.0**data._residual_bits
 
 
 def test_rounded_columns_tell_no_more_shortening_than_there_is():
@@ -175,8 +176,8 @@ def test_rounded_columns_tell_no_more_shortening_than_there_is():
         whitening = Whitening.of(np.ones(1), axis[:, np.newaxis], 10.0 ** rng.uniform(-9, -7))
         z, axis = rows[0].astype(np.longdouble), axis.astype(np.longdouble)
         norm = np.linalg.norm(whitening.scale * z + whitening.factors[0] * (axis @ z) * axis)
-        limits = data.residual_limits(whitening, 0.3)
-        attained.append(float(limits.whole[0] * np.longdouble(limits.unit) * norm / 0.3))
+        whole, unit = data.residual_limits(whitening, 0.3)
+        attained.append(float(whole[0] * np.longdouble(unit) * norm / 0.3))
     assert 0.0 < max(attained) <= 1.0
 
 
@@ -188,11 +189,11 @@ def test_the_limit_of_a_residual_does_not_depend_on_the_place_of_its_row(case):
     X[300:900] = X[0]
     data = blocks(features, X, np.zeros(len(X)))
     for whitening in whitenings(data, rng):
-        whole = data.residual_limits(whitening, 0.3).whole
+        whole, _ = data.residual_limits(whitening, 0.3)
         assert len(set(whole[300:900])) == 1
         places = rng.permutation(len(X))[:777]
         mixed = blocks(features, X[places], np.zeros(777))
-        assert_array_equal(mixed.residual_limits(whitening, 0.3).whole, whole[places])
+        assert_array_equal(mixed.residual_limits(whitening, 0.3)[0], whole[places])
 
 
 @pytest.mark.parametrize("case", HOSTILE)
@@ -205,13 +206,13 @@ def test_whitened_sums_are_those_of_limited_residuals_to_their_certified_error(c
     weights = rounded(rng.normal(size=data.n_features), 20)
     for whitening in whitenings(data, rng):
         limits = data.residual_limits(whitening, 0.3)
-        most = limits.whole * np.longdouble(limits.unit)
+        most = limits[0] * np.longdouble(limits[1])
         residuals = np.clip(Z @ weights - targets, -most, most)
-        residuals = np.rint(residuals / limits.unit) * limits.unit
+        residuals = np.rint(residuals / limits[1]) * limits[1]
         exact = dense(whitening) @ (Z.T @ residuals)
         found, error = data.whitened_sum(weights, whitening, limits)
         # A residual that is halfway between integers may go either way here.
-        ties = 3 * limits.unit * whitening.scale * data.row_norm
+        ties = 3 * limits[1] * whitening.scale * data.row_norm
         assert np.linalg.norm((found - exact).astype(float)) <= error + ties
         assert error < 1e-9
 

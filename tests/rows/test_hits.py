@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.special import softmax
 
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._hits import score_slopes, slopes_error
+from skdp.rows._sums import score_slopes, slopes_error
 
 ANY = (math.inf, math.inf)  # that a row may add
 

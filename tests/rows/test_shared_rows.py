@@ -10,8 +10,8 @@ from support.linear import LAYOUTS, LOSSES, exact_gradient, stored_rows
 
 from skdp.learner import LogisticLoss
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._certificates import ROUNDING_SHARE
-from skdp.rows._user_norms import TOGETHER, UserCap, agreement_error
+from skdp.rows._sums import ROUNDING_SHARE
+from skdp.rows._users import TOGETHER, UserCap, agreement_error
 from skdp.rows._whitening import CappedSums, PlainRows, WhitenedRows
 
 D = 5

@@ -10,7 +10,7 @@ from support.linear import LAYOUTS, LOSSES
 
 from skdp.learner import LogisticLoss
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._user_norms import REACH, TOGETHER
+from skdp.rows._users import REACH, TOGETHER
 from skdp.rows._whitening import CappedSums, PlainRows, WhitenedRows
 
 D = 4
@@ -103,7 +103,7 @@ def ideal_sum(data, loss, coordinates, cap, weights):
     residuals = loss.residuals(scores, labels)
     lengths = np.sqrt((residuals**2).sum(axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        caps = loss.shares(labels) * REACH * cap / norms.astype(long)
+        caps = loss.weights_of(labels) * REACH * cap / norms.astype(long)
         residuals = residuals * np.fmin(caps / lengths, 1.0)[:, np.newaxis]
     total, kept, users = 0.0, [], data.users
     matrix = coordinates.forward(np.eye(D)).astype(long)
@@ -114,7 +114,7 @@ def ideal_sum(data, loss, coordinates, cap, weights):
         seen = ((parts.T @ images[own].astype(long)) ** 2).sum()
         rest = coordinates.rest(data.row_norm) * np.sqrt((parts**2).sum(axis=1)).sum()
         norm = np.sqrt((1 + 2.0**-20) * seen + (1 + 2.0**20) * rest**2)
-        most = cap * min(1.0, (loss.shares(labels[own]) * users.shares[own]).sum())
+        most = cap * min(1.0, (loss.weights_of(labels[own]) * users.shares[own]).sum())
         kept.append(norm <= most)
         total = total + gradient * (1.0 if norm <= most else most / norm)
     return total, np.mean(kept)

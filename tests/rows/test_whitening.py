@@ -11,7 +11,8 @@ from skdp.exceptions import SolverError
 from skdp.learner import HuberHingeLoss, LogisticLoss, SoftmaxLoss
 from skdp.rows import _whitening as whitening
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._whitening import CAP_SHARE, CappedSums, PlainRows, WhitenedRows, capped_error
+from skdp.rows._sums import SumShape
+from skdp.rows._whitening import ROUNDING_OF_CAP, CappedSums, Coordinates, PlainRows, WhitenedRows
 
 UNIT = 2.0**-53
 
@@ -83,7 +84,7 @@ def test_the_error_of_a_sum_is_bounded(n, d, loss, exactly, monkeypatch):
     data = RowBlocks(rows, codes, x_norm=1.0)
     coordinates = WhitenedRows(vectors, curvatures)
     sums = CappedSums(data, loss, coordinates, 2.0)
-    monkeypatch.setattr(whitening, "CAP_SHARE", 0.0 if exactly else math.inf)
+    monkeypatch.setattr(whitening, "ROUNDING_OF_CAP", 0.0 if exactly else math.inf)
     if exactly:
         monkeypatch.setattr(CappedSums, "_error", lambda *args, exactly: 0.0 if exactly else 1.0)
     asked = sums(weights)
@@ -128,15 +129,12 @@ def test_a_sum_is_exact_enough_or_refused(monkeypatch):
 
 
 def test_errors_of_caps_and_maps_are_counted():
-    numbers = dict(
-        loss=SoftmaxLoss(5), n_samples=100, n_features=40, row_norm=1.2, cap=3.0, stretch=7.0,
-        size=20.0,
-    )  # fmt: skip
-    assert capped_error(2.0, **numbers) >= 14.0
-    none = capped_error(0.0, **numbers)
+    numbers = SumShape(100, 40, 1.2), SoftmaxLoss(5)
+    assert Coordinates(7.0, 20.0).capped_error(*numbers, 2.0, 3.0) >= 14.0
+    none = Coordinates(7.0, 20.0).capped_error(*numbers, 0.0, 3.0)
     assert none >= UNIT * 100 * 3.0 * (40 / 2 + 5)
-    assert capped_error(0.0, **{**numbers, "size": 1e12}) > 10 * none
-    assert none < CAP_SHARE * 3.0
+    assert Coordinates(7.0, 1e12).capped_error(*numbers, 0.0, 3.0) > 10 * none
+    assert none < ROUNDING_OF_CAP * 3.0
 
 
 @pytest.mark.parametrize("coordinates", [PlainRows(0.5), WhitenedRows(*whitened(4))])

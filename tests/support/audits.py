@@ -31,6 +31,7 @@ from skdp.preprocessing import DPOneHotEncoder, DPQuantileScaler, DPSimpleImpute
 from skdp.preprocessing._quantiles import QuantileRelease
 from skdp.privacy import ApproxDP, GaussianDP
 from support.insides import noise_source
+from support.networks import network
 
 ADJACENCIES = ("replace-one", "add-remove")
 DELTAS = (0.0, 1e-4)
@@ -43,7 +44,7 @@ MASKED = "the solver errs by less than it may; the total is that of the minimise
 SEARCHED = f"{MASKED}, for which the stated pairs are worse than those that a search finds"
 PLAIN = "the bound on norms is that of a recursion, which no stream attains (2.3)"
 PAPER = "the paper's constant is loose (2.5)"
-# Why a claim is not used up although each release attains its bound.
+# Why a claim is not consumed although each release attains its bound.
 FEWER = "the claim is for more releases than this record is in"
 NULLS = "two records are two null records apart, and cannot both be the farthest (2.5)"
 POINTS = "a slope, or a loss, is full where points are far out, which not all are"
@@ -534,7 +535,7 @@ class three_calls:
 
     def begun(self, random_state):
         kind = type(self.model)
-        return kind(**self.model.get_params() | {"random_state": random_state})
+        return kind(**self.model.get_params(deep=False) | {"random_state": random_state})
 
     def go_on(self, model, X, y):
         if is_classifier(model):
@@ -731,14 +732,14 @@ def sends(device):
 
 
 def networks():
-    shared = dict(algorithm="paper", n_nodes=3, batch_size=2, n_passes=2)
+    shared = dict(n_nodes=3, batch_size=2, n_passes=2)
     for loss in ("hinge", "huber_hinge", "log_loss"):
         for n_classes in (2, 3):
             for chosen in each(loss=loss):
                 less = dict(least=0.85, total=0.85, reason=POINTS) if loss != "hinge" else {}
                 yield Case(
                     named(DistributedDPClassifier, n_classes=n_classes, **chosen),
-                    DistributedDPClassifier(**chosen, **shared),
+                    network(**chosen, **shared),
                     random_data(DistributedDPClassifier, n_classes=n_classes),
                     searched=96,
                     **less,
@@ -760,7 +761,7 @@ def networks():
     for call in range(3):
         X, y = np.ones((N_ROWS, 1)), np.arange(N_ROWS) % 2
         place = call * N_ROWS // 3
-        program = three_calls(DistributedDPClassifier(step=1e-9, **shared | dict(n_passes=1)))
+        program = three_calls(network(step=1e-9, **shared | dict(n_passes=1)))
         yield Case(
             f"call {call + 1} of 3 DistributedDPClassifier",
             program,
@@ -812,7 +813,7 @@ def fits(model):
     """What a fit releases; replays of estimators go on with a stream."""
 
     def fit(X, y, random_state=None):
-        params = model.get_params() | {"random_state": random_state}
+        params = model.get_params(deep=False) | {"random_state": random_state}
         return type(model)(**params).fit(X, y).node_coef_
 
     return fit
@@ -824,7 +825,7 @@ def _opposite_labels(width, options, shared):
     X, y = np.full((12, width), 1.0 / math.sqrt(width)), np.arange(12) % 2
     return Case(
         named(DistributedDPClassifier, width=width, **options),
-        DistributedDPClassifier(**shared | options),
+        network(**shared | options),
         (X, y),
         tuple((X, np.where(np.arange(12) == i, 1 - y, y)) for i in (0, 5, 11)),
         least=0.95,
@@ -853,7 +854,7 @@ def mechanisms():
             v, l2_sensitivity=2.0, guarantee=g, random_state=s
         ),
         "release": lambda v, g, s: release(
-            v, law=NoiseLaw.meeting(g, size=3), sensitivity=2.0, random_state=s
+            v, law=NoiseLaw.meeting(g, size=3), sensitivity=2.0, error=0.0, random_state=s
         ),
     }
     for name, mechanism in cases.items():
@@ -962,7 +963,7 @@ class Bounds:
     release: QuantileRelease
 
     def __call__(self, X, random_state=None):
-        return self.release.bounds(np.asarray(X, dtype=float), noise_source(random_state))
+        return self.release.bounds(np.asarray(X, dtype=float), noise_source(random_state))[0]
 
 
 def sums(mechanism, guarantee):

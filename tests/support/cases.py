@@ -26,7 +26,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.utils import get_tags
 
 from skdp import exceptions, local
-from skdp.audit._contents import LIVE, contents, same
+from skdp.audit._runs import LIVE, contents, same
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.metrics import dp_evaluate

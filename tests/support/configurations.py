@@ -5,7 +5,12 @@ from sklearn.base import clone, is_classifier
 
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
-from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
+from skdp.linear_model import (
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    MIPrivateSGDRegressor,
+)
 from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
@@ -18,12 +23,15 @@ from skdp.preprocessing import (
     RowNormClipper,
 )
 from skdp.topology import MixingSchedule
+from support.networks import nested
 
 
 def _named(kind, **options):
     words = [kind.__name__, *(f"{k}={v}" for k, v in options.items() if k not in _SIZES)]
     if "y_bounds" in kind().get_params():
         options = {"y_bounds": (-1.0, 1.0), **options}  # None warns
+    if kind is DistributedDPClassifier:
+        options = nested(**options)
     return "-".join(words), kind(**options)
 
 
@@ -47,6 +55,8 @@ def _all():
     yield _named(DPLogisticRegression, class_weight={0: 0.1}, mechanism="output")
     ridge = dict(n_components=20)
     yield _named(DPKernelRidge, **ridge)
+    yield _named(DPPoissonRegressor, y_max=4.0)
+    yield _named(DPPoissonRegressor, delta=1e-4, adjacency="add-remove")
     yield _named(DPKernelRidge, kernel="linear")
     yield _named(DPKernelRidge, mechanism="output", **ridge)
     for mechanism in ("gradient", "sufficient_statistics", "output"):
@@ -72,7 +82,6 @@ def _all():
     for loss in ("hinge", "huber_hinge", "log_loss"):
         yield _named(DistributedDPClassifier, loss=loss, **network)
     yield _named(DistributedDPClassifier, delta=1e-4, n_passes=2, **network)
-    network["algorithm"] = "paper"
     yield _named(DistributedDPClassifier, noise="laplace", x_l1_norm=0.5, n_mixings=2, **network)
     yield _named(DistributedDPClassifier, step="regret", **network)
     auto = dict(n_passes="auto", batch_size="auto")
@@ -146,8 +155,8 @@ SELDOM = {
     "MIPrivateSGDRegressor-intercept_scaling=0.3-average=uniform",
     "DistributedDPClassifier-loss=hinge",
     "DistributedDPClassifier-loss=huber_hinge",
-    "DistributedDPClassifier-step=regret-algorithm=paper",
-    "DistributedDPClassifier-delta=0.0001-algorithm=paper-n_passes=auto",
+    "DistributedDPClassifier-step=regret",
+    "DistributedDPClassifier-delta=0.0001-n_passes=auto",
     "DPPipeline-delta=0.0",
     "DPGridSearch-delta",
     "DPGridSearch-regression",
@@ -203,4 +212,6 @@ def problem(name, n_samples=60, n_features=3, seed=0):
     if "most_frequent" in name or "OneHot" in name:
         X = np.round(X, 1)
     score = X[:, 0] - 0.5 * X[:, 1]
+    if "Poisson" in name:
+        return X, np.rint(2.0 * score + 2.0)
     return X, (score > 0.0).astype(int) if is_classifier(EVERYTHING[name]) else score

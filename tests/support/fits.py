@@ -10,6 +10,7 @@ from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.privacy import BudgetLedger
+from support.networks import nested
 
 KINDS = (
     DPLogisticRegression,
@@ -201,7 +202,7 @@ def network(draw):
         params["alpha"] = draw.number(1e-3, 10.0)
     if draw.rng.random() < 0.3:
         params["sparsity"] = draw.one_of("auto", draw.number(1e-3, 10.0))
-    return params
+    return nested(**params)
 
 
 def configured(draw):

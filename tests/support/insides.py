@@ -3,23 +3,22 @@
 from skdp._grid import GridNoise, grid_below, grid_rows, residual_slope
 from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import Perturbed, Released, Selected, one_of_runs, released_values
-from skdp._targets import TargetRange
+from skdp._validation import TargetRange
 from skdp.audit._data import DataSet
-from skdp.audit._density_profile import density_audit
-from skdp.audit._steering import Honest, Player
-from skdp.audit._transcript import listening
-from skdp.model_selection._blocks import Blocks
+from skdp.audit._density import Passthrough, Replayer, density_audit
+from skdp.audit._runs import listening
+from skdp.model_selection._searched import Blocks
 from skdp.rows._users import Users, Visitors, Visits, chosen_rows
 
 __all__ = [
     "Blocks",
     "DataSet",
     "GridNoise",
-    "Honest",
     "NoiseSource",
+    "Passthrough",
     "Perturbed",
-    "Player",
     "Released",
+    "Replayer",
     "Selected",
     "TargetRange",
     "Users",

@@ -1,4 +1,4 @@
-"""Worlds of objective perturbation, and neighbours that attain what is claimed of it.
+"""Runs of objective perturbation, and neighbours that attain what is claimed of it.
 
 ``PYTHONPATH=. python -m support.perturbed`` in ``tests`` prints the share that each attains.
 """
@@ -82,7 +82,7 @@ class Pair:
             self.target(gaussian), loss=self.loss, calibration=calibration, **public | changed
         )
 
-    def worlds(self, noise):
+    def runs(self, noise):
         return [world(self.loss, data, noise) for data in self.data()]
 
 
@@ -284,13 +284,13 @@ CASES = [(pair, *case) for pair in PAIRS for case in pair.least]
 
 
 def main():
-    print(f"{'pair':36}{'adjacency':13}{'epsilon':8}{'law':10}{'calibration':13}share  how")
+    print(f"{'pair':36}{'adjacency':13}{'epsilon':8}{'law':10}{'calibration':13}share")
     for pair, calibration, gaussian in CASES:
-        found = density_audit(*pair.worlds(pair.noise(calibration, gaussian)), rng=0)
+        found = density_audit(*pair.runs(pair.noise(calibration, gaussian)), rng=0)
         law = "Gaussian" if gaussian else "K-norm"
         print(
             f"{pair.name:36}{pair.adjacency:13}{pair.epsilon:<8g}{law:10}{calibration:13}"
-            f"{found.share:.4f} {found.how}, {found.dimension} coordinates"
+            f"{found.share:.4f} in {found.dimension} coordinates"
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.datasets import make_classification
 
-from skdp.rows._feature_blocks import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
+from skdp.rows._blocks import FeatureBlocks, IntegerFeatureBlocks, NormalisedRows
 
 LAYOUTS = {"dense": np.asarray, "fortran": np.asfortranarray, "csr": sparse.csr_array}
 

@@ -8,7 +8,7 @@ from skdp.audit import recording
 from skdp.learner._newton import minimise
 from skdp.mechanisms import Released
 from skdp.privacy import ApproxDP, GaussianDP
-from support.insides import Player, listening
+from support.insides import Replayer, listening
 
 # What a release is planned for: pure and Gaussian, of both adjacencies.
 TARGETS = pytest.mark.parametrize(
@@ -26,7 +26,7 @@ TARGETS = pytest.mark.parametrize(
 def replaying(transcript):
     """Transcript of what is released within, where the values of another one go on."""
     values = [getattr(record, "released", None) for record in transcript]
-    with listening(Player(values)), recording() as again:
+    with listening(Replayer(values)), recording() as again:
         yield again
     assert len(again) == len(transcript)
 

@@ -13,13 +13,14 @@ from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from support.audits import DELTAS, FEWER, LENGTHS, MOMENTS, POINTS, PREDICTED, Case, each, named
 from support.insides import DataSet
+from support.networks import network
 
 N_USERS = 14
 AGREE = (
     "how far rows of a user agree moves from 0 to 1 where rows cancel, which a search seldom hits"
 )
 MARGINS = "in the last of many steps the margin of a user who is there is past the kink"
-# Why a claim for several calls is not used up.
+# Why a claim for several calls is not consumed.
 APART = "two steps of a user that are not side by side are in fewer sums together than might be"
 
 
@@ -200,14 +201,14 @@ class two_calls:
 
 
 def networks():
-    kind, paper = DistributedDPClassifier, dict(algorithm="paper", batch_size=2, n_nodes=3)
+    kind, paper = DistributedDPClassifier, dict(batch_size=2, n_nodes=3)
     for options in (dict(n_nodes=3), paper):
         for n_classes in (2, 3):
             for chosen in each(**options):
                 data, groups = owned(kind, n_classes=n_classes)
                 name = f"users {named(kind, n_classes=n_classes, **chosen)}"
                 less = dict(least=0.45, total=0.8, reason=POINTS)
-                yield searched(name, kind(**chosen), data, groups, 72, **less)
+                yield searched(name, network(**chosen), data, groups, 72, **less)
     # Rows with the full norm, of which those of one user have the other label.
     X, y, groups = np.ones((12, 1)), np.arange(12) % 2, np.arange(12)
     for options in (dict(n_nodes=3), dict(paper, step=1e-9, loss="hinge")):
@@ -218,7 +219,7 @@ def networks():
                     name = f"users {words} {named(kind, delta=delta, **options)} user={user}"
                     less = dict(least=0.0) if options == dict(n_nodes=3) else {}
                     less |= dict(reason=MOMENTS) if less else {}
-                    yield stated(name, kind(delta=delta, **options), base, pairs, **less)
+                    yield stated(name, network(delta=delta, **options), base, pairs, **less)
 
 
 GROUPS = {"linear": linear, "ridge": ridge, "networks": networks, "online": online}

@@ -4,26 +4,22 @@ To check the claim: this file, `run_noisy` in `_recursion` for what is done with
 and `step_sensitivity` in `_sensitivity`.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from skdp._validation import counts, fraction, plain_arguments, positive
-from skdp.kernel._online._base import Charge, FeatureStream, vector_law
+from skdp.kernel._online._base import Run, TranscriptRelease
 from skdp.kernel._online._recursion import run_noisy
-from skdp.kernel._online._sensitivity import power_sums, step_sensitivity
-from skdp.mechanisms import Lattice
-from skdp.mechanisms._limits import check_noise
-from skdp.privacy import ApproxDP
-from skdp.rows import FeatureFunction
-from skdp.rows._users import Visitors
-
-__all__ = ["FedBackRelease", "sgd_noise"]
+from skdp.kernel._online._sensitivity import power_sums
+from skdp.mechanisms import Lattice, NoiseLaw
+from skdp.mechanisms._additive import check_noise
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedBackRelease(FeatureStream):
+class FedBackRelease(TranscriptRelease):
     """Release every gradient with noise, and go on from what was released.
 
     Privacy: the whole transcript, however long, satisfies ``guarantee``, which is paid at the
@@ -31,12 +27,8 @@ class FedBackRelease(FeatureStream):
 
     Parameters
     ----------
-    target, recursion, kappa, features, law, noise, time, calls, visits
-        Target of the guarantee, recursion, bound on the norm of features, map to features, law and
-        source of the noise, rows so far, calls in which a user may take a step, and how many each
-        has come in.
-
-    guarantee : ApproxDP
+    target, recursion, kappa, features, law, noise, time, calls, visits, guarantee
+        See `TranscriptRelease`; there is no horizon.
 
     gathered : ndarray of shape (n_components,)
         ``(time - 1 + t0)`` times the weights. Released.
@@ -45,80 +37,33 @@ class FedBackRelease(FeatureStream):
         Mean of the weights in which late ones weigh more. Released.
     """
 
-    guarantee: ApproxDP
     gathered: np.ndarray = field(repr=False)
     average: np.ndarray = field(repr=False)
 
-    @classmethod
-    @plain_arguments
-    def plan(
-        cls,
-        target: ApproxDP,
-        *,
-        calls: int = 1,
-        **stream: Any,
-    ) -> Self:
-        """Begin a stream.
+    _mechanism = "noisy online gradient descent"
+    _source = "Bassily, Smith and Thakurta, FOCS 2014"
+    _state = ("gathered", "average")
 
-        Parameters
-        ----------
-        target : ApproxDP
-            Of the whole transcript.
-
-        calls : int, default=1
-
-        **stream
-            ``recursion``, whose cap must be finite, ``kappa``, ``features`` and ``noise``, as for
-            the class.
-        """
-        together = vector_law(target)
+    def _laws(self, together: NoiseLaw) -> tuple[NoiseLaw, Any]:
         # Who comes in several calls is in so many gradients, whose releases compose.
-        law = together if calls == 1 else together.repeated(calls)
-        guarantee = replace(
-            target,
-            refined=together.refining(target),
-            mechanism="noisy online gradient descent",
-            source="Bassily, Smith and Thakurta, FOCS 2014",
-        )
-        nothing = np.zeros(stream["features"].n_components)
-        own = dict(guarantee=guarantee, gathered=nothing, average=nothing)
-        return cls._begun(target, law, calls=calls, **own, **stream)
+        law = together if self.calls == 1 else together.repeated(self.calls)
+        return law, together.refining(self.target)
 
-    def advance(
-        self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None
-    ) -> tuple["FedBackRelease", dict[str, Any]]:
-        """Feed noise back at every step; what it costs was paid at the first."""
-        size, recursion = self.features.n_components, self.recursion
-        # A record enters one gradient, of norm at most the cap times that of its features, and so
-        # does a user in one call, with the mean of such gradients. It is taken at a point that
-        # earlier releases determine, so that later ones cost it nothing.
-        change = step_sensitivity(
-            width=recursion.cap, kappa=self.kappa, adjacency=self.target.adjacency
-        )
+    @classmethod
+    def _start(cls, size: int, horizon: Any) -> dict[str, Any]:
+        return dict(gathered=np.zeros(size), average=np.zeros(size))
+
+    def _run(self) -> Run:
+        """Feed noise back at every step."""
+        size, change = self.features.n_components, self._change
         lattice = Lattice.for_sensitivity(change, size=size, error=1e-12 * change)
         check_noise(self.law.scale, size)
         grid = self.law.on(lattice, size, "gradient of the stream, one step")
-        *_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)
 
-        gathered, average = self.gathered, self.average
-        for rows, part, start, others in self.blocks(X, targets, visitors, visits):
-            gathered, average = run_noisy(
-                rows,
-                part,
-                gathered,
-                average,
-                start,
-                recursion,
-                grid=grid,
-                noise=self.noise,
-                others=others,
-            )
-        time = self.time + self.n_steps(X.shape[0], visitors)
-        then = replace(self, time=time, gathered=gathered, average=average, visits=visits)
-        return then, {
-            "guarantee_": self.guarantee,
-            "predictor": FeatureFunction(self.features, average.copy()),
-        }
+        return partial(run_noisy, recursion=self.recursion, grid=grid, noise=self.noise)
+
+    def _coef(self, gathered: np.ndarray, time: int) -> np.ndarray:
+        return gathered.copy()
 
 
 @plain_arguments

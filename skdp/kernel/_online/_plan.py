@@ -1,8 +1,8 @@
-"""What a stream of online kernel regression is made of: parameters, checked, to a release."""
+"""Which release a stream has, from the parameters of an estimator: checks and public numbers."""
 
 import math
-import os
 from functools import lru_cache
+from typing import Any
 
 from skdp._defaults import kernel as defaults
 from skdp._random._source import noise_source
@@ -15,42 +15,30 @@ from skdp._validation import (
     positive_int,
     shown,
 )
-from skdp.kernel._exact_solver import KAPPA
 from skdp.kernel._online._base import BLOCK
 from skdp.kernel._online._fed_back import FedBackRelease
 from skdp.kernel._online._final import FinalRelease
-from skdp.kernel._online._matrix import MatrixRelease
-from skdp.kernel._online._prefix_factors import LONGEST
+from skdp.kernel._online._matrix import LONGEST, MatrixRelease, TreeRelease
 from skdp.kernel._online._query import QueryRelease
 from skdp.kernel._online._recursion import Recursion
 from skdp.kernel._online._sensitivity import RESIDUALS, automatic_t0
-from skdp.kernel._online._tree import TreeRelease
+from skdp.kernel._queries import KAPPA
 from skdp.learner import check_budget
-from skdp.mechanisms._limits import check_memory
+from skdp.mechanisms._additive import check_memory
 from skdp.privacy import ApproxDP, n_records_changed
-
-__all__ = [
-    "check_stream_parameters",
-    "check_visitors",
-    "kind_of_release",
-    "stream_plan",
-    "stream_recursion",
-    "unit_of_stream",
-]
+from skdp.rows._users import Visits
 
 RELEASES = ("auto", "final", "matrix", "tree", "sgd", "query")
-BOUNDS = ("tight", "paper")
-NOISY_POINTS = ("sgd", "tree", "matrix")  # gradients are taken there
 _LIMIT_VISITS = 100
+TRANSCRIPTS: dict[str, Any] = dict(matrix=MatrixRelease, tree=TreeRelease, sgd=FedBackRelease)
 NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
 
 # Where targets span [-1, 1]: noise is proportional to the cap, and so is what a step can learn.
-CAPS = {"final": defaults.CAP, "sgd": defaults.CAP, "query": 0.5}
+CAPS = {"final": float(defaults.CAP), "sgd": float(defaults.CAP), "query": 0.5}
 TYPICAL_SIZE = int(defaults.ONLINE_FEATURES)
 
 _LIMIT_RADIUS = 1e-6, 1e6
 _LIMIT_OFFSET = 1e9
-_LIMIT_SECRET = 32  # bytes
 _LIMIT_BYTES = 8.0  # of a number
 _LIMIT_BLOCKS = 4  # that are held at once
 
@@ -68,7 +56,6 @@ def check_stream_parameters(model):
     """Check what was given."""
     one_of(RELEASES, release=model.release)
     one_of(RESIDUALS, residual=model.residual)
-    one_of(BOUNDS, sensitivity=model.sensitivity)
     check_budget(model)
     model._check_kernel_parameters()
     positive(theta=model.theta, radius=model.radius)
@@ -78,18 +65,17 @@ def check_stream_parameters(model):
     if model.release == "auto" and model.horizon is not None:
         positive_int(horizon=model.horizon)
     release = kind_of_release(model)
-    if release in NOISY_POINTS and model.residual == "plain":
+    # Those take gradients at noisy points.
+    if release in TRANSCRIPTS and model.residual == "plain":
         raise ValueError(
             f"residual must be 'huber' or 'ball' with {release=}: a gradient of the plain "
             "recursion is not bounded at a noisy point; got 'plain'."
         )
-    name = NEEDED.get(release)
-    if name is not None and getattr(model, name) is None:
-        raise ValueError(f"{name} must be a positive int with {release=}; got None.")
-    if name is not None:
+    if release in NEEDED:
+        name = NEEDED[release]
+        if getattr(model, name) is None:
+            raise ValueError(f"{name} must be a positive int with {release=}; got None.")
         positive_int(**{name: getattr(model, name)})
-    if release == "matrix":
-        _check_matrix(model)
     positive_int(max_calls_per_user=model.max_calls_per_user)
     if release == "final" and model.max_calls_per_user > _LIMIT_VISITS:
         raise ValueError(
@@ -97,19 +83,6 @@ def check_stream_parameters(model):
             f"account compares the calls of a user; got {shown(model.max_calls_per_user)}."
         )
     stream_recursion(model, 1.0)
-
-
-def _check_matrix(model):
-    if model.delta == 0.0:
-        raise ValueError(
-            "delta must be positive with release='matrix', whose noise is Gaussian; 'tree' is "
-            f"for delta=0; got {shown(model.delta)}."
-        )
-    if model.horizon > LONGEST:
-        raise ValueError(
-            f"horizon must be at most {LONGEST} with release='matrix', whose rounding errors grow "
-            f"with it; 'tree' takes longer ones; got {shown(model.horizon)}."
-        )
 
 
 def unit_of_stream(model, visitors):
@@ -170,12 +143,10 @@ def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
         t0 = max(float(model.t0), t0)
     cap, radius = math.inf, math.inf
     if model.residual == "huber":
-        cap = model._cap(
-            float(CAPS[release]) if release in CAPS else _planned_cap(model, size, calls)
-        )
+        cap = model._cap(CAPS[release] if release in CAPS else _planned_cap(model, size, calls))
     elif model.residual == "ball":
         radius = float(model.radius)
-        if release in NOISY_POINTS:  # points are projected: no residual gets there
+        if release in TRANSCRIPTS:  # points are projected: no residual gets there
             cap = kappa * radius + 1.0
     return Recursion(float(model.theta), t0, cap, radius)
 
@@ -203,7 +174,7 @@ def stream_plan(model, n_features, gamma, unit="record"):
     function = dict(residual=model.residual, bound=model.sensitivity)
     feature_state, noise_state = model._random_streams()
     # Drawn for all releases, so that a seed has the same noise in each.
-    secret = os.urandom(_LIMIT_SECRET) if noise_state is None else noise_state.bytes(_LIMIT_SECRET)
+    secret = model._secret(noise_state)
     release = kind_of_release(model)
     if release == "query":
         return QueryRelease.plan(
@@ -220,26 +191,22 @@ def stream_plan(model, n_features, gamma, unit="record"):
             seeded=model.random_state is not None,
             **function,
         )
-    automatic = (
-        int(defaults.MOST_FEATURES) if release == "final" and model.delta > 0.0 else TYPICAL_SIZE
-    )
+    is_large = release == "final" and delta > 0.0
+    automatic = int(defaults.MOST_FEATURES) if is_large else TYPICAL_SIZE
     size = model._n_components(n_features, automatic)
     check_memory(
         _LIMIT_BYTES * size * (n_features + _LIMIT_BLOCKS * BLOCK), "n_components must be smaller"
     )
     features = model._draw_features(n_features, size, gamma, feature_state)
-    vectors = dict(
+    stream = dict(
         recursion=stream_recursion(model, features.row_norm, size, calls),
         kappa=features.row_norm,
         features=features,
         noise=noise_source(noise_state),
         calls=calls,
+        visits=Visits() if unit == "user" else None,
     )
-    match release:
-        case "matrix":
-            return MatrixRelease.plan(target, horizon=int(model.horizon), **vectors)
-        case "tree":
-            return TreeRelease.plan(target, horizon=int(model.horizon), **vectors)
-        case "sgd":
-            return FedBackRelease.plan(target, **vectors)
-    return FinalRelease.plan(target, **vectors, **function)
+    if release == "final":
+        return FinalRelease.plan(target, **stream, **function)
+    horizon = int(model.horizon) if release in NEEDED else None
+    return TRANSCRIPTS[release].plan(target, horizon=horizon, **stream)

@@ -14,31 +14,25 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp._validation import plain_arguments
-from skdp.kernel._exact_solver import KAPPA
-from skdp.kernel._online._base import Charge, FunctionBounds, OnlineRelease
-from skdp.kernel._online._exact_kernel import StreamExpansion, run_kernel
-from skdp.kernel._online._recursion import Recursion
-from skdp.kernel._queries import QueryAnswers, QueryPlan
-from skdp.mechanisms import clip_rows
-from skdp.mechanisms._limits import check_memory, check_noise
+from skdp.kernel._online._base import Charge, FunctionRelease
+from skdp.kernel._online._recursion import StreamExpansion, run_kernel
+from skdp.kernel._online._sensitivity import stream_sensitivity
+from skdp.kernel._queries import KAPPA, QueryAnswers, QueryPlan, scaled_rows
+from skdp.mechanisms._additive import check_memory, check_noise
 from skdp.privacy import ApproxDP
 from skdp.rows import kernel_error, kernel_matrix
 
-__all__ = ["QueryRelease"]
-
 
 @dataclass(frozen=True, kw_only=True)
-class QueryRelease(OnlineRelease):
+class QueryRelease(FunctionRelease):
     """Answer a number of queries in the life of a stream, each with noise of its own.
 
     Privacy: all answers satisfy ``queries.guarantee``, which is paid at the first row.
 
     Parameters
     ----------
-    target, recursion, kappa, time
-        Target of the guarantee, recursion, bound on the norm of a row of features, rows so far.
-
-    bounds : FunctionBounds
+    target, recursion, kappa, time, residual, bound
+        See `FunctionRelease`.
 
     queries : QueryPlan
 
@@ -59,7 +53,6 @@ class QueryRelease(OnlineRelease):
         By the function now; None before the first row.
     """
 
-    bounds: FunctionBounds
     queries: QueryPlan
     kernel: str
     x_norm: float
@@ -74,16 +67,12 @@ class QueryRelease(OnlineRelease):
         cls,
         target: ApproxDP,
         *,
-        recursion: Recursion,
-        kappa: float,
-        residual: str,
-        bound: str,
         n_queries: int,
         n_features: int,
-        kernel: str,
         gamma: float,
         nu: float,
-        **kept: Any,
+        kernel: str,
+        **stream: Any,
     ) -> Self:
         """Begin a stream.
 
@@ -92,57 +81,41 @@ class QueryRelease(OnlineRelease):
         target : ApproxDP
             Of all answers.
 
-        recursion, kappa
-            Recursion, and bound on the norm of a row of features.
-
-        residual, bound
-            As ``residual`` and ``sensitivity`` of :class:`~skdp.kernel.DPOnlineKernelRegressor`.
-
         n_queries, n_features : int
 
-        kernel, gamma, nu
+        gamma, nu, kernel
             As for :class:`~skdp.kernel.DPOnlineKernelRegressor`.
 
-        **kept
-            ``x_norm``, ``secret`` and ``seeded``.
+        **stream
+            ``recursion``, ``kappa``, ``residual``, ``bound``, ``x_norm``, ``secret`` and
+            ``seeded``, as for the class.
         """
         values = partial(kernel_matrix, kernel, gamma=gamma, nu=nu)
-        return cls(
-            target=target,
-            recursion=recursion,
-            kappa=kappa,
-            bounds=FunctionBounds(recursion, kappa, residual, target.adjacency, bound),
-            queries=QueryPlan.plan(target, n_queries=n_queries),
-            kernel=kernel,
-            gathered=StreamExpansion(values, n_features),
-            **kept,
-        )
+        queries = QueryPlan.plan(target, n_queries=n_queries)
+        gathered = StreamExpansion(values, n_features)
+        return cls(target=target, queries=queries, kernel=kernel, gathered=gathered, **stream)
 
     def advance(
         self, X: Any, targets: np.ndarray, charge: Charge
     ) -> tuple["QueryRelease", dict[str, Any]]:
         """Run the recursion with the exact kernel; answers have noise of their own."""
-        time, bounds = self.time + X.shape[0], self.bounds
+        time = self.time + X.shape[0]
         # A value is a product with a row of norm kappa. Between neighbours, both computed with an
         # error, it moves by that times the distance of the functions.
-        sensitivity = self.kappa * bounds.sensitivity(time)
+        sensitivity = self.kappa * stream_sensitivity(time, **self.distances)
         check_noise(self.queries.law.scale, 1)
-        error = bounds.rounding_error(time, time)
         # Coefficients sum to (norm + 1) time^(1 - theta) at most, before and after.
-        error += (
-            kernel_error(X.shape[1], KAPPA)
-            * 4.0
-            * (bounds.norm(time) + 1.0)
-            * time ** (2.0 - 2.0 * self.recursion.theta)
-        )
+        growth = time ** (2.0 - 2.0 * self.recursion.theta)
+        error = kernel_error(X.shape[1], KAPPA) * 4.0 * (self.norm(time) + 1.0) * growth
+        error = self.rounding_error(time, time) + error
         check_memory(8.0 * time * (X.shape[1] + 1), "X must have fewer rows with release='query'")
         charge(lambda account: (self.queries.guarantee, account))
 
-        rows = scaled_rows(X, self.kernel, self.x_norm)
+        rows = dense_rows(X, self.kernel, self.x_norm)
         bounded = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
         gathered = run_kernel(rows, bounded, self.gathered, self.time, self.recursion)
         span = time - 1.0 + self.recursion.t0
-        function = StreamValues(gathered, span, self.kernel, self.x_norm)
+        function = partial(values_of, gathered, span, self.kernel, self.x_norm)
         answers = self._answers(function, time, sensitivity=sensitivity, error=error)
         then = replace(self, time=time, gathered=gathered, answers=answers)
         return then, {"guarantee_": self.queries.guarantee, "predictor": answers}
@@ -157,9 +130,10 @@ class QueryRelease(OnlineRelease):
         return self.answers.continued(function, function=key, **bound)
 
 
-@dataclass(frozen=True, eq=False)
-class StreamValues:
-    """Values of the function at rows; it holds the rows of the stream, and is private.
+def values_of(
+    gathered: StreamExpansion, span: float, kernel: str, x_norm: float, X: Any
+) -> np.ndarray:
+    """Values of a function at rows; what is gathered holds the rows of a stream, and is private.
 
     Parameters
     ----------
@@ -168,21 +142,13 @@ class StreamValues:
     span : float
         What it is divided by.
 
-    kernel, x_norm
+    kernel, x_norm, X
         See `scaled_rows`.
     """
-
-    gathered: StreamExpansion = field(repr=False)
-    span: float
-    kernel: str
-    x_norm: float
-
-    def __call__(self, X: Any) -> np.ndarray:
-        """Values at the rows of ``X``."""
-        return self.gathered(scaled_rows(X, self.kernel, self.x_norm)) / self.span
+    return gathered(dense_rows(X, kernel, x_norm)) / span
 
 
-def scaled_rows(X: Any, kernel: str, x_norm: float) -> np.ndarray:
-    """Rows of an array, those of the linear kernel in units of their bound."""
-    rows = clip_rows(X, x_norm) / x_norm if kernel == "linear" else X
+def dense_rows(X: Any, kernel: str, x_norm: float) -> np.ndarray:
+    """`scaled_rows` as an array."""
+    rows = scaled_rows(X, kernel, x_norm)
     return rows.toarray() if issparse(rows) else np.asarray(rows)

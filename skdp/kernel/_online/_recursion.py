@@ -14,24 +14,15 @@ the part inside a block is sequential.
 """
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp.rows._exact_sums import PairwiseSum
-
-__all__ = [
-    "NoisyTree",
-    "Recursion",
-    "mean_gradient",
-    "mean_rounding_error",
-    "rounding_error",
-    "run_features",
-    "run_noisy",
-    "run_tree",
-    "run_users",
-    "steps_within",
-]
+from skdp._recording import told
+from skdp.rows._sums import PairwiseSum
 
 _BLOCK = 128
 _FEATURES_BLOCK = 32  # products within a block cost as many operations a row as it has rows
@@ -64,6 +55,50 @@ class Recursion:
     def weights(self, start, size):
         """Factors ``(t + t0)^(1 - theta)`` of the steps ``start, ..., start + size - 1``."""
         return (np.arange(start, start + size) + self.t0) ** (1.0 - self.theta)
+
+
+class Block(NamedTuple):
+    """Steps whose rows are held together; privacy: it is private.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_steps, n_components)
+        Features of the first row of each step.
+
+    targets : ndarray of shape (n_steps,)
+        Of these.
+
+    time : int
+        Steps before.
+
+    others : dict of int to (float, callable)
+        For steps on several rows of a user, in increasing order: the share of one row, and what
+        yields features and targets of the others, see `mean_gradient`.
+    """
+
+    rows: np.ndarray
+    targets: np.ndarray
+    time: int
+    others: dict[int, Any]
+
+    def steps(self, recursion, draw=None):
+        """Yield place, row, target, weight and time, plus offset, before each step; and noise.
+
+        ``draw(n)`` draws that of the next n steps.
+        """
+        for start in range(0, len(self.rows), _BLOCK):
+            rows = np.asarray(self.rows[start : start + _BLOCK], dtype=np.float64)
+            n, time = len(rows), self.time + start
+            before = np.arange(time, time + n) - 1.0 + recursion.t0
+            yield from zip(
+                range(start, start + n),
+                rows,
+                self.targets[start : start + n].tolist(),
+                recursion.weights(time, n).tolist(),
+                before.tolist(),
+                repeat(None, n) if draw is None else draw(n),
+                strict=True,
+            )
 
 
 def run_features(rows, targets, gathered, time, recursion):
@@ -158,8 +193,8 @@ def steps_within(scores, K, targets, squared_norm, time, recursion):
     return coef, scale
 
 
-def rounding_error(time, n_components, norm, recursion):
-    """Bound on the norm of the error of `run_features`, in units of the function.
+def rounding_error(time, n_components, norm, recursion, *, of_users=False):
+    """Bound on the norm of the error of `run_users`, in units of the function.
 
     Parameters
     ----------
@@ -173,15 +208,22 @@ def rounding_error(time, n_components, norm, recursion):
 
     recursion : Recursion
 
+    of_users : bool, default=False
+        Whether steps are means over the rows of users.
+
     Returns
     -------
     float
         A score is off by its rounding, the step that follows by ``eta_t`` times as much, and what
-        is gathered by its own rounding once a block. Errors contract like differences do.
+        is gathered by its own rounding once a block. Errors contract like differences do. The
+        mean of a user's gradients is off by at most 256 units in the last place of the largest,
+        see `mean_gradient`, and enters like the rounding of a score.
     """
     scores = (2 * n_components + 4 * _BLOCK + 64) * 2.0 * time ** (1.0 - recursion.theta)
     projections = n_components / 4 if recursion.radius < math.inf else 0.0
-    return 2.0**-53 * (norm + 1.0) * (scores + (8.0 + projections) * time)
+    error = 2.0**-53 * (norm + 1.0) * (scores + (8.0 + projections) * time)
+    means = 2.0**-53 * (norm + 1.0) * 256.0 * 2.0 * time ** (1.0 - recursion.theta)
+    return error + means if of_users else error
 
 
 def mean_gradient(row, target, point, cap, share, pieces):
@@ -219,21 +261,21 @@ def mean_gradient(row, target, point, cap, share, pieces):
     return share * total.total()
 
 
-def run_users(rows, targets, gathered, time, recursion, others):
+def run_users(block, gathered, recursion):
     """Continue the recursion on features, where some steps are means over the rows of a user.
 
     Parameters
     ----------
-    rows, targets, gathered, time, recursion
-        As for `run_features`.
+    block : Block
 
-    others : dict
-        As for `run_noisy`.
+    gathered, recursion
+        As for `run_features`.
 
     Returns
     -------
     gathered : ndarray of shape (n_components,)
     """
+    rows, targets, time, others = block
     done = 0
     for i in [*others, len(rows)]:
         if done < i:  # users of one row
@@ -253,33 +295,7 @@ def run_users(rows, targets, gathered, time, recursion, others):
     return gathered
 
 
-def mean_rounding_error(time, norm, recursion):
-    """What `run_users` adds to `rounding_error`.
-
-    Parameters
-    ----------
-    time : int
-        Steps so far.
-
-    norm : float
-        Bound on the norm of the function at all times.
-
-    recursion : Recursion
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    The mean of a user's gradients is off by at most 256 units in the last place of the largest,
-    see `mean_gradient`, and enters with the weight of its step: in units of the function by
-    ``eta_t`` times as much, like the rounding of a score.
-    """
-    return 2.0**-53 * (norm + 1.0) * 256.0 * 2.0 * time ** (1.0 - recursion.theta)
-
-
-def run_noisy(rows, targets, gathered, average, time, recursion, *, grid, noise, others=None):
+def run_noisy(block, gathered, average, *, recursion, grid, noise):
     """Continue the recursion along noisy gradients that are fed back.
 
     A row enters one gradient, of norm at most ``recursion.cap`` times its own, taken at a point
@@ -288,7 +304,9 @@ def run_noisy(rows, targets, gathered, average, time, recursion, *, grid, noise,
 
     Parameters
     ----------
-    rows, targets, gathered, time, recursion
+    block : Block
+
+    gathered, recursion
         As for `run_features`; the cap must be finite. ``gathered`` is made of noisy gradients.
 
     average : ndarray of shape (n_components,)
@@ -299,46 +317,74 @@ def run_noisy(rows, targets, gathered, average, time, recursion, *, grid, noise,
 
     noise : NoiseSource
 
-    others : dict of int to (float, callable), default=None
-        For steps on several rows of a user, of which ``rows`` has the first: the share of one
-        row, and what yields the others, see `mean_gradient`. In increasing order.
-
     Returns
     -------
     gathered, average : ndarray of shape (n_components,)
     """
     step, cap, radius, release = grid.step, recursion.cap, recursion.radius, grid.release
-    n_points = float(time)
+    n_points = float(block.time)
     gathered, average = gathered.copy(), average.copy()
     change = np.empty_like(gathered)
-    for start in range(0, len(rows), _BLOCK):
-        Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
-        weights = recursion.weights(time + start, len(Z)).tolist()
-        y = targets[start : start + _BLOCK].tolist()
-        before = time + start - 1.0 + recursion.t0
-        drawn = grid.draw(noise, len(Z))
-        each = zip(Z, y, weights, drawn, strict=True)
-        for i, (z, target, weight, own_noise) in enumerate(each, start):
-            if others is not None and i in others:
-                point = gathered / before if before > 0.0 else np.zeros_like(gathered)
-                gradient = mean_gradient(z, target, point, cap, *others[i]) / step
-            else:
-                residual = float(z @ gathered) / before - target if before > 0.0 else -target
-                gradient = z * (min(max(residual, -cap), cap) / step)
-            np.rint(gradient, out=gradient)
-            gradient *= step
-            gathered -= np.multiply(release(gradient, own_noise), weight, out=change)
-            before += 1.0
-            if radius < math.inf:
-                norm = math.sqrt(float(gathered @ gathered))
-                if norm > radius * before:
-                    gathered *= radius * before / norm
-            n_points += 1.0
-            np.divide(gathered, before, out=change)
-            change -= average
-            change *= min(1.0, 4.0 / (n_points + 3.0))
-            average += change
+    after = 0.0
+    for i, z, target, weight, time, own_noise in block.steps(
+        recursion, lambda n: grid.draw(noise, n)
+    ):
+        before = after if i % _BLOCK else time  # added up, as numbers of old seeds have it
+        if i in block.others:
+            point = gathered / before if before > 0.0 else np.zeros_like(gathered)
+            gradient = mean_gradient(z, target, point, cap, *block.others[i]) / step
+        else:
+            residual = float(z @ gathered) / before - target if before > 0.0 else -target
+            gradient = z * (min(max(residual, -cap), cap) / step)
+        np.rint(gradient, out=gradient)
+        gradient *= step
+        gathered -= np.multiply(release(gradient, own_noise), weight, out=change)
+        after = before + 1.0
+        if radius < math.inf:
+            norm = math.sqrt(float(gathered @ gathered))
+            if norm > radius * after:
+                gathered *= radius * after / norm
+        n_points += 1.0
+        np.divide(gathered, after, out=change)
+        change -= average
+        change *= min(1.0, 4.0 / (n_points + 3.0))
+        average += change
     return gathered, average
+
+
+def gradient_within(z, target, gathered, before, recursion, others=None):
+    """Clipped gradient of a step at ``-gathered / before``, which is scaled back into the ball.
+
+    Parameters
+    ----------
+    z : ndarray of shape (n_components,)
+
+    target : float
+
+    gathered : ndarray of shape (n_components,)
+        Sum of weighted gradients, released.
+
+    before : float
+        Time plus offset of the step before; where it is 0 the point is.
+
+    recursion : Recursion
+
+    others : (float, callable), default=None
+        Of a user with more rows, see `mean_gradient`.
+
+    Returns
+    -------
+    ndarray of shape (n_components,)
+    """
+    cap, radius = recursion.cap, recursion.radius
+    score, shrink = -float(z @ gathered) / before if before > 0.0 else 0.0, 1.0
+    if radius < math.inf:
+        norm = math.sqrt(float(gathered @ gathered))
+        shrink = min(1.0, radius * before / norm) if norm > 0.0 else 1.0
+    if others is not None:
+        point = gathered * (-shrink / before if before > 0.0 else 0.0)
+        return mean_gradient(z, target, point, cap, *others)
+    return z * min(max(score * shrink - target, -cap), cap)
 
 
 @dataclass
@@ -359,7 +405,7 @@ class NoisyTree:
     noisy: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
 
-def run_tree(rows, targets, tree, time, recursion, *, step, released, others=None):
+def run_tree(block, tree, *, recursion, step, released):
     """Continue the recursion with gradients taken at noisy prefix sums.
 
     What is gathered at a time is the sum over the dyadic intervals that make up the time so far.
@@ -369,11 +415,13 @@ def run_tree(rows, targets, tree, time, recursion, *, step, released, others=Non
 
     Parameters
     ----------
-    rows, targets, time, recursion
-        As for `run_features`; the cap must be finite.
+    block : Block
 
     tree : NoisyTree
-        After ``time`` steps. It is left alone.
+        After the steps before. It is left alone.
+
+    recursion : Recursion
+        The cap must be finite.
 
     step : float
         Of the lattice, a power of two.
@@ -381,9 +429,6 @@ def run_tree(rows, targets, tree, time, recursion, *, step, released, others=Non
     released : callable
         ``released(total, weight)`` returns a sum with noise; no step in it weighs more than
         ``weight``, which is that of the last one.
-
-    others : dict, default=None
-        As for `run_noisy`.
 
     Returns
     -------
@@ -399,35 +444,147 @@ def run_tree(rows, targets, tree, time, recursion, *, step, released, others=Non
     without sampling or shuffling", ICML 2021.
     """
     exact, noisy = dict(tree.exact), dict(tree.noisy)
-    cap, radius = recursion.cap, recursion.radius
-    gathered = sum(noisy.values(), np.zeros(rows.shape[1]))
-    for start in range(0, len(rows), _BLOCK):
-        Z = np.asarray(rows[start : start + _BLOCK], dtype=np.float64)
-        weights = recursion.weights(time + start, len(Z)).tolist()
-        y = targets[start : start + _BLOCK].tolist()
-        for i, z in enumerate(Z):
-            t = time + start + i
-            before = t - 1.0 + recursion.t0
-            score, shrink = -float(z @ gathered) / before if before > 0.0 else 0.0, 1.0
-            if radius < math.inf:
-                norm = math.sqrt(float(gathered @ gathered))
-                shrink = min(1.0, radius * before / norm) if norm > 0.0 else 1.0
-                score *= shrink
-            residual = min(max(score - y[i], -cap), cap)
-            if others is not None and start + i in others:
-                point = gathered * (-shrink / before if before > 0.0 else 0.0)
-                gradient = mean_gradient(z, y[i], point, cap, *others[start + i])
-                total = gradient * (weights[i] / step)
-            else:
-                total = z * (residual * weights[i] / step)
-            np.rint(total, out=total)
-            total *= step
-            level = 0
-            while level in exact:
-                total += exact.pop(level)
-                gathered -= noisy.pop(level)
-                level += 1
-            exact[level] = total
-            noisy[level] = released(total, weights[i])
-            gathered += noisy[level]
+    gathered = sum(noisy.values(), np.zeros(block.rows.shape[1]))
+    for i, z, target, weight, before, _ in block.steps(recursion):
+        total = gradient_within(z, target, gathered, before, recursion, block.others.get(i))
+        total *= weight / step
+        np.rint(total, out=total)
+        total *= step
+        level = 0
+        while level in exact:
+            total += exact.pop(level)
+            gathered -= noisy.pop(level)
+            level += 1
+        exact[level] = total
+        noisy[level] = released(total, weight)
+        gathered += noisy[level]
     return NoisyTree(exact, noisy), -gathered
+
+
+_STEPS = 128  # rows whose steps are done together
+_BYTES, _MOST_ROWS = 2**20, 8192  # of a block
+_LEAST_SCALE = 2.0**-200
+
+
+@dataclass(frozen=True, eq=False)
+class StreamExpansion:
+    """Function ``scale sum_j coef_j K(x_j, .)``, which `extended` leaves as it is.
+
+    It holds rows of the data: private, to be kept by the curator.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(A, B)`` returns the values at all pairs of rows. It must be picklable if this is.
+
+    n_features : int
+
+    scale : float, default=1.0
+        Factor of all coefficients.
+
+    squared_norm : float, default=0.0
+        Of the function, where someone keeps it.
+    """
+
+    kernel: Callable
+    n_features: int
+    scale: float = field(default=1.0, repr=False)  # as private as the rows
+    squared_norm: float = field(default=0.0, repr=False)
+    # Rows and coefficients, of which a product is taken at a time.
+    _blocks: tuple[tuple[np.ndarray, np.ndarray], ...] = field(default=(), repr=False)
+
+    def __len__(self):
+        """Number of rows."""
+        return sum(len(coef) for _, coef in self._blocks)
+
+    @property
+    def rows(self):
+        """All rows, a copy of shape (n_rows, n_features)."""
+        return np.concatenate([np.empty((0, self.n_features)), *(r for r, _ in self._blocks)])
+
+    @property
+    def coef(self):
+        """Coefficients of all rows, a copy of shape (n_rows,)."""
+        return self.scale * np.concatenate([np.empty(0), *(c for _, c in self._blocks)])
+
+    def __call__(self, points):
+        """Values at ``points``, an ndarray of shape (n_points, n_features)."""
+        values = np.zeros(len(points))
+        for rows, coef in self._blocks:
+            values += self.kernel(points, rows) @ coef
+        return self.scale * values
+
+    def extended(self, rows, coef, *, shrunk=1.0, squared_norm=0.0):
+        """Return the function times ``shrunk``, with further rows and their coefficients.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_rows, n_features)
+
+        coef : ndarray of shape (n_rows,)
+
+        shrunk : float, default=1.0
+
+        squared_norm : float, default=0.0
+            Of the result.
+
+        Returns
+        -------
+        StreamExpansion
+        """
+        blocks, scale = list(self._blocks), self.scale * shrunk
+        if scale < _LEAST_SCALE:  # rare: coefficients must not overflow
+            blocks = [(before, scale * old) for before, old in blocks]
+            scale = 1.0
+        coef = coef / scale
+        length = min(_MOST_ROWS, max(64, _BYTES // (8 * self.n_features)))
+        while len(rows):
+            if not blocks or len(blocks[-1][1]) == length:
+                blocks.append((rows[:0], coef[:0]))
+            before, old = blocks[-1]
+            n = length - len(old)
+            blocks[-1] = np.concatenate([before, rows[:n]]), np.concatenate([old, coef[:n]])
+            rows, coef = rows[n:], coef[n:]
+        return replace(self, scale=scale, squared_norm=squared_norm, _blocks=tuple(blocks))
+
+
+def run_kernel(X, targets, function, time, recursion):
+    """Continue the recursion with an exact kernel.
+
+    Memory grows with the stream, and so does the time of a step.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        New rows.
+
+    targets : ndarray of shape (n_rows,)
+        Of the new rows.
+
+    function : StreamExpansion
+        ``(time - 1 + t0)`` times the function so far.
+
+    time : int
+        Steps so far.
+
+    recursion : Recursion
+
+    Returns
+    -------
+    StreamExpansion
+        After ``time + n_rows`` steps, in the same units. Its ``squared_norm`` is kept where the
+        recursion has a ball.
+    """
+    starts = range(0, len(targets), _STEPS)
+    for start in told(starts, "rows of the stream", len(starts), of="rows"):
+        block = X[start : start + _STEPS]
+        K, scores = function.kernel(block, block), function(block)
+        squared_norm = function.squared_norm
+        new, shrunk = steps_within(
+            scores, K, targets[start : start + _STEPS], squared_norm, time + start, recursion
+        )
+        if recursion.radius < np.inf:
+            cross = float(new @ scores)
+            squared_norm = shrunk**2 * squared_norm + 2 * shrunk * cross + float(new @ K @ new)
+        function = function.extended(block, new, shrunk=shrunk, squared_norm=squared_norm)
+    return function

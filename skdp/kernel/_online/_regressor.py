@@ -5,17 +5,15 @@ from functools import partial
 
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._targets import TargetRange, warn_of_bounds
+from skdp._validation import TargetRange, warn_of_bounds
 from skdp.kernel._base import BaseKernelRegressor
 from skdp.kernel._online._plan import (
     check_stream_parameters,
     check_visitors,
-    kind_of_release,
     stream_plan,
     unit_of_stream,
 )
 from skdp.kernel._online._released import ReleasedKernelRegressor
-from skdp.kernel._planned import planned_of_stream
 from skdp.learner import (
     Stream,
     StreamLine,
@@ -30,9 +28,8 @@ from skdp.learner import (
     with_callbacks,
 )
 from skdp.rows import FeatureFunction
+from skdp.rows._inputs import checked_data
 from skdp.rows._users import Visitors
-
-__all__ = ["DPOnlineKernelRegressor"]
 
 
 class DPOnlineKernelRegressor(BaseKernelRegressor):
@@ -201,7 +198,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
 
     One random number that is added to a whole function, as in the paper's Theorem 1, would protect
     nothing. The paper's Theorem 2 leaves out the bias of the penalty, see
-    :func:`~skdp.theory.online.rate`.
+    :func:`~skdp.kernel.papers.online_rate`.
 
     `score` compares predictions with targets that the caller passes. A score on private targets is
     an exact function of them, which no guarantee covers, whether or not the stream has passed them
@@ -383,24 +380,24 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
             # What a stream began with has been checked then.
             if fresh or not is_untouched(self, self._stream.params):
                 check_stream_parameters(self)
-            X, targets = self._validated(X, y, reset=fresh, counts=groups is None)
-            visitors = Visitors.of(groups, len(targets))
+            X, y = checked_data(self, X, y, reset=fresh, numeric=True, counts=groups is None)
+            visitors = Visitors.of(groups, len(y))
             gamma = self._public_gamma(X, fresh=fresh)
             if is_whole and visitors is None:
-                warn_of_delta(self, len(targets))
+                warn_of_delta(self, len(y))
             if fresh:
                 unit = unit_of_stream(self, visitors)
-                stream = Stream.begin(self, self._plan(X.shape[1], gamma, unit))
+                stream = Stream.begin(self, stream_plan(self, X.shape[1], gamma, unit))
             else:
                 stream = self._stream.latest(self, line)
                 check_visitors(stream.release, visitors)
             version = new_version(stream.version)
             charge = partial(charge_release, self, stream, line, version)
             given = () if visitors is None else (visitors,)
-            with progress_of(self, context, groups=groups):
-                release, fitted = stream.release.advance(X, targets, charge, *given)
-            stream = replace(stream, release=release, version=version)
             bounds = TargetRange.of(self.y_bounds)
+            with progress_of(self, context, groups=groups):
+                release, fitted = stream.release.advance(X, bounds.scaled(y), charge, *given)
+            stream = replace(stream, release=release, version=version)
             fitted.update(y_bounds_=(bounds.low, bounds.high), gamma_=gamma, _stream=stream)
             self._store(n_samples_seen_=release.time, fresh=fresh, **fitted)
             # From here on no other copy may go on, whether this one lives or not.
@@ -408,10 +405,4 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         return self
 
     def _planned_guarantee(self, n_features):
-        target = super()._planned_guarantee(n_features)
-        release = kind_of_release(self)
-        return planned_of_stream(target, release=release, n_queries=self.n_queries)
-
-    def _plan(self, n_features, gamma, unit="record"):
-        """Release from the first row on."""
-        return stream_plan(self, n_features, gamma, unit)
+        return self._planned_release(super()._planned_guarantee(n_features), n_features)

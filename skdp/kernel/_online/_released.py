@@ -1,14 +1,12 @@
-"""What a private stream gives away: a predictor of released numbers."""
+"""What a stream has released, as a regressor that can be given away."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from skdp._targets import TargetRange
+from skdp._validation import TargetRange
 from skdp.learner import LinkedDocumentation, NoisyPredictions, StatedGuarantee
 from skdp.rows import FeatureFunction
 from skdp.rows._inputs import checked_rows
-
-__all__ = ["ReleasedKernelRegressor"]
 
 
 class ReleasedKernelRegressor(

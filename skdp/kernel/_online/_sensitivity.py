@@ -26,6 +26,7 @@ difference created at ``s`` has therefore shrunk to a share ``(s + t0) / (t - 1 
 No function here reads data. Bounds are rounded up.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -34,18 +35,6 @@ from scipy.optimize import brentq
 
 from skdp._validation import counts, fraction, one_of, plain_arguments, positive, shown
 from skdp.privacy import ADJACENCIES, n_records_changed
-
-__all__ = [
-    "RESIDUALS",
-    "automatic_t0",
-    "created_distances",
-    "norm_bound",
-    "norm_bounds",
-    "power_sums",
-    "step_sensitivity",
-    "stream_sensitivities",
-    "stream_sensitivity",
-]
 
 RESIDUALS = ("plain", "ball", "huber")
 
@@ -151,7 +140,18 @@ def norm_bounds(
     >>> norm_bounds([0, 1, 100, 10_000], theta=0.75, t0=3.0, y_bound=1.0).round(3)
     array([0.   , 0.439, 1.184, 2.108])
     """
-    _check(theta, t0, kappa, y_bound, residual, radius, width)
+    fraction(theta=theta)
+    positive(t0=t0, kappa=kappa, y_bound=y_bound)
+    one_of(RESIDUALS, residual=residual)
+    if residual == "ball":
+        positive(radius=radius)
+    if residual == "huber":
+        positive(width=width)
+    if t0 <= 1.0 or _first_step(t0, theta, kappa) > 1.0:
+        raise ValueError(
+            f"t0 must be at least automatic_t0(theta, kappa) = {automatic_t0(theta, kappa)!r}, "
+            f"or steps could spread differences; got {shown(t0)}."
+        )
     times = counts(times=times)
     energy, slope = y_bound**2, y_bound
     if residual == "huber" and width is not None and width < y_bound:
@@ -240,14 +240,7 @@ def created_distances(
     """
     one_of(ADJACENCIES, adjacency=adjacency)
     one_of(["tight", "paper"], bound=bound)
-    _check(theta, t0, kappa, y_bound, residual, radius, width)
     positions = counts(positions=positions)
-    steps = (positions + t0) ** -theta
-    records = n_records_changed(adjacency)
-    if bound == "paper":
-        residuals = records * (kappa**2 + 1.0) * y_bound * (positions + t0) ** (1.0 - theta)
-        return steps * kappa * residuals * (1.0 + _ROUNDING)
-
     norms = norm_bounds(
         positions,
         theta=theta,
@@ -258,6 +251,10 @@ def created_distances(
         radius=radius,
         width=width,
     )
+    steps, records = (positions + t0) ** -theta, n_records_changed(adjacency)
+    if bound == "paper":
+        residuals = records * (kappa**2 + 1.0) * y_bound * (positions + t0) ** (1.0 - theta)
+        return steps * kappa * residuals * (1.0 + _ROUNDING)
     values = kappa * norms
     if adjacency == "replace-one":
         sine = 2.0 * values / (y_bound + np.sqrt(y_bound**2 + 8.0 * values**2))
@@ -337,28 +334,20 @@ def stream_sensitivity(n_steps: int, **stream: Any) -> float:
     """
     counts(least=1, times=n_steps)
     span, place = divmod(int(n_steps), _SPAN)
-    return float(_sensitivities(span, **stream)[place])
+    return float(_of_span(stream_sensitivities, span, **stream)[place])
 
 
 def norm_bound(time: int, **lengths: Any) -> float:
-    """`norm_bounds` at one time, whose neighbours in time may be asked for next."""
+    """`norm_bounds` at one time, at least 1."""
     span, place = divmod(time, _SPAN)
-    return float(_norms(span, **lengths)[place])
+    return float(_of_span(norm_bounds, span, **lengths)[place])
 
 
 # What one release asks for the next ones will: many times cost little more than one. Numbers
 # here are public. A truth value is not the number that it equals.
-
-
-@lru_cache(maxsize=64, typed=True)
-def _sensitivities(span: int, **stream: Any) -> np.ndarray:
-    times = np.arange(span * _SPAN, (span + 1) * _SPAN)
-    return stream_sensitivities(np.maximum(times, 1), **stream)
-
-
-@lru_cache(maxsize=64, typed=True)
-def _norms(span: int, **lengths: Any) -> np.ndarray:
-    return norm_bounds(np.arange(span * _SPAN, (span + 1) * _SPAN), **lengths)
+@lru_cache(maxsize=128, typed=True)
+def _of_span(bounds: Callable[..., np.ndarray], span: int, **stream: Any) -> np.ndarray:
+    return bounds(np.maximum(np.arange(span * _SPAN, (span + 1) * _SPAN), 1), **stream)
 
 
 @plain_arguments
@@ -415,26 +404,3 @@ def power_sums(times: np.ndarray, t0: float, power: float) -> np.ndarray:
     third = power * (power - 1.0) * (power - 2.0) / 720.0
     tail -= third * (end ** (power - 3.0) - start ** (power - 3.0))
     return head[np.minimum(times, _HEAD).astype(int)] + np.where(gap > 0.0, tail, 0.0)
-
-
-def _check(
-    theta: float,
-    t0: float,
-    kappa: float,
-    y_bound: float,
-    residual: str,
-    radius: float | None,
-    width: float | None,
-) -> None:
-    fraction(theta=theta)
-    positive(t0=t0, kappa=kappa, y_bound=y_bound)
-    one_of(RESIDUALS, residual=residual)
-    if residual == "ball":
-        positive(radius=radius)
-    if residual == "huber":
-        positive(width=width)
-    if t0 <= 1.0 or _first_step(t0, theta, kappa) > 1.0:
-        raise ValueError(
-            f"t0 must be at least automatic_t0(theta, kappa) = {automatic_t0(theta, kappa)!r}, "
-            f"or steps could spread differences; got {shown(t0)}."
-        )

@@ -1,7 +1,7 @@
 """What users of a stream send, and how the learner learns from it: one class a kind of message.
 
 A channel joins the promise of a message (`skdp.learner`), the device that keeps it
-(`skdp.local`) and the learner's steps (`skdp.theory`). Its numbers are public.
+(`skdp.local`) and the learner's steps (`skdp.linear_model.papers`). Its numbers are public.
 """
 
 from abc import ABC, abstractmethod
@@ -13,6 +13,7 @@ import numpy as np
 
 from skdp._grid import UP
 from skdp._validation import is_auto, shown
+from skdp.linear_model._mutual_information import _theory as theory
 from skdp.linear_model._mutual_information._parameters import (
     averaging_power,
     device_options,
@@ -21,7 +22,13 @@ from skdp.linear_model._mutual_information._parameters import (
     slope_of,
 )
 from skdp.local import GradientPrivatizer, OnePointPrivatizer, ValuePrivatizer
-from skdp.local._gradient_messages import GradientMessages, nats_of
+from skdp.local._messages import (
+    GradientMessages,
+    OnePointMessages,
+    ValueMessages,
+    bandit_noise,
+    nats_of,
+)
 from skdp.local._ogd import (
     LazyProjection,
     learn_from_value,
@@ -29,19 +36,7 @@ from skdp.local._ogd import (
     run_bandit,
     run_full,
 )
-from skdp.local._value_messages import OnePointMessages, ValueMessages, bandit_noise
 from skdp.privacy import MutualInformationPrivacy
-from skdp.theory.bandit import (
-    anytime_bandit_explorations,
-    anytime_bandit_steps,
-    bandit_amplitude,
-    bandit_exploration,
-    bandit_range,
-    bandit_step,
-)
-from skdp.theory.ogd import anytime_full_steps, full_step
-
-__all__ = ["CHANNELS", "Channel", "Gradients", "OnePoints", "Values"]
 
 
 @dataclass(frozen=True)
@@ -116,9 +111,9 @@ class Gradients(Channel):
                 f"mi_budget={shown(model.mi_budget)} got {shown(model.gradient_norm)}."
             )
         bounds = dict(radius=radius, lipschitz=lipschitz, noise_energy=messages.energy)
-        step = partial(anytime_full_steps, **bounds)
+        step = partial(theory.anytime_full_steps, **bounds)
         if model.horizon is not None:
-            step = full_step(int(model.horizon), **bounds)
+            step = theory.full_step(int(model.horizon), **bounds)
         return cls(
             size,
             GradientPrivatizer(
@@ -272,7 +267,7 @@ def _explored(model, size, perturbation):
     relative = bandit_noise(
         dimension=size, nats=nats, perturbation=perturbation, noise=model.noise
     )
-    value_range, _ = bandit_range(
+    value_range, _ = theory.bandit_range(
         slope.value,
         dimension=size,
         relative_noise=relative,
@@ -281,14 +276,20 @@ def _explored(model, size, perturbation):
         row_norm=row_norm_of(model),
         horizon=horizon,
     )
-    amplitude = bandit_amplitude(dimension=size, value_range=value_range, relative_noise=relative)
+    amplitude = theory.bandit_amplitude(
+        dimension=size, value_range=value_range, relative_noise=relative
+    )
     bounds = dict(radius=radius, lipschitz=lipschitz, amplitude=amplitude)
     if horizon is None:
-        step = partial(anytime_bandit_steps, **bounds)
-        projection = _projection(model, step, partial(anytime_bandit_explorations, **bounds))
+        step = partial(theory.anytime_bandit_steps, **bounds)
+        projection = _projection(
+            model, step, partial(theory.anytime_bandit_explorations, **bounds)
+        )
     else:
-        exploration = float(bandit_exploration(horizon, **bounds))
-        step = bandit_step(horizon, radius=radius, amplitude=amplitude, exploration=exploration)
+        exploration = float(theory.bandit_exploration(horizon, **bounds))
+        step = theory.bandit_step(
+            horizon, radius=radius, amplitude=amplitude, exploration=exploration
+        )
         projection = _projection(model, step, exploration)
     return value_range, projection, amplitude**2
 

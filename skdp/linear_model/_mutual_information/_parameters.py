@@ -1,4 +1,4 @@
-"""Parameters of mutual-information-private regression: checks, and what they say together."""
+"""Parameters of online regression on messages: checks, and the public numbers that follow."""
 
 import math
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from skdp._defaults import network as defaults
 from skdp._grid import CONSTANTS, NOISES, constant_on_grid, residual_slope, row_bound
-from skdp._random._words import check_random_state
-from skdp._targets import TargetRange
+from skdp._random._source import check_random_state
 from skdp._validation import (
     LARGEST,
     LARGEST_RADIUS,
     LEAST,
+    TargetRange,
     between,
     boolean,
     int_or_none,
@@ -23,19 +23,7 @@ from skdp._validation import (
     shown,
 )
 from skdp.learner import ledger_of
-from skdp.local._gradient_messages import UNITS
-from skdp.local._value_messages import PERTURBATIONS
-
-__all__ = [
-    "averaging_power",
-    "check_parameters",
-    "device_options",
-    "is_custom",
-    "lipschitz_of",
-    "row_norm_of",
-    "slope_of",
-    "target_range",
-]
+from skdp.local._messages import PERTURBATIONS, UNITS
 
 FEEDBACKS = ("full", "bandit")
 _LIMIT_BUDGET = 100.0

@@ -1,4 +1,4 @@
-"""The weights that a learner has played, against the best fixed ones: bounds and comparisons."""
+"""What the learner of a stream lost by not knowing it in advance."""
 
 from abc import abstractmethod
 
@@ -14,11 +14,9 @@ from skdp.learner import (
     has_begun,
 )
 from skdp.linear_model._comparator import best_in_ball
-from skdp.linear_model._mutual_information._learner import MessageStream
 from skdp.linear_model._mutual_information._parameters import is_custom, slope_of
-from skdp.theory.ogd import regret_of_steps
-
-__all__ = ["Regret", "loss_of"]
+from skdp.linear_model._mutual_information._stream import MessageStream
+from skdp.linear_model._mutual_information._theory import regret_of_steps
 
 _TOLERANCE = 1e-4
 

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import network as defaults
-from skdp._targets import TargetRange, warn_of_bounds
+from skdp._validation import TargetRange, warn_of_bounds
 from skdp.learner import (
     CallbackSupportMixin,
     LinkedDocumentation,
@@ -20,12 +20,10 @@ from skdp.learner import (
     warn_of_seed,
     with_callbacks,
 )
-from skdp.linear_model._mutual_information._learner import Learner, MessageStream
 from skdp.linear_model._mutual_information._parameters import check_parameters, is_custom
 from skdp.linear_model._mutual_information._regret import Regret
+from skdp.linear_model._mutual_information._stream import Learner, MessageStream
 from skdp.rows._inputs import checked_data, checked_rows
-
-__all__ = ["MIPrivateSGDRegressor"]
 
 
 class MIPrivateSGDRegressor(
@@ -92,7 +90,7 @@ class MIPrivateSGDRegressor(
 
     step : float or "auto", default="auto"
         "auto" is the paper's step if ``horizon`` is given, and otherwise a step that decreases
-        with time and needs no horizon, see :mod:`skdp.theory.ogd`.
+        with time and needs no horizon, see :mod:`skdp.linear_model.papers`.
 
     horizon : int, default=None
         Number of contributions for which the step is best. The stream may go on after it.
@@ -152,7 +150,7 @@ class MIPrivateSGDRegressor(
     regret_bound_ : float
         Bound on the expected regret so far for records that do not react to the weights, in units
         of half the range of the target: the paper's theorem 2 or 4 as corrected in
-        :mod:`skdp.theory.bandit`, at the steps taken. Public.
+        :mod:`skdp.linear_model.papers`, at the steps taken. Public.
 
     n_samples_seen_ : int
         Contributions so far. Public.

@@ -1,0 +1,127 @@
+"""A fit in whitened coordinates: its public numbers, and how it runs."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skdp._validation import is_auto
+from skdp.distributed._paper import PaperAlgorithm, loss_of, target_of
+from skdp.distributed._rows import clipped_in_l1, owners_among
+from skdp.distributed._whitened_gossip import Network, WhitenedGossip, mixings_for
+from skdp.linear_model._rules import AUTOMATIC_CONSTANT
+from skdp.rows._blocks import RowBlocks
+
+_TOLERANCE, _TOLERANCE_FURTHER = 2.0**-50, 8  # rounding of a sum, and of what follows
+
+
+@dataclass(frozen=True)
+class WhitenedForm:
+    """Public numbers of a whitened fit, and how it runs.
+
+    Parameters
+    ----------
+    release : WhitenedGossip
+
+    x_norm : float
+
+    x_l1_norm : float or None
+
+    constant : float
+        Value of the constant feature.
+
+    unit : float
+        Power of two near the norm of a row, in which everything is computed.
+
+    mixings : (int, float)
+        Mixings of a round, and what a node then hears of itself.
+    """
+
+    release: WhitenedGossip = field(repr=False)
+    x_norm: float
+    x_l1_norm: float | None
+    constant: float
+    unit: float
+    mixings: tuple
+
+    @classmethod
+    def of(cls, estimator, topology, n_classes, n_features, counts, protects="record"):
+        """Form for parameters that have been checked and public counts of rows.
+
+        Parameters
+        ----------
+        estimator : DistributedDPClassifier
+
+        topology : Topology
+
+        n_classes, n_features : int
+
+        counts : ndarray of int, shape (n_nodes,)
+            If ``protects`` is "user", of users.
+
+        protects : {"record", "user"}, default="record"
+        """
+        x_norm, x_l1_norm = float(estimator.x_norm), estimator.x_l1_norm
+        constant, row_l1 = estimator.intercept_scaling, None
+        constant = AUTOMATIC_CONSTANT * x_norm if is_auto(constant) else float(constant)
+        unit = 2.0 ** (math.frexp(math.hypot(x_norm, constant))[1] - 1)
+        if x_l1_norm is not None:
+            x_l1_norm = float(x_l1_norm)
+            row_l1 = x_l1_norm + constant
+            row_l1 *= (1 + _TOLERANCE * (n_features + 1 + _TOLERANCE_FURTHER)) / unit
+        release = WhitenedGossip.plan(
+            target_of(estimator, protects),
+            loss=loss_of(PaperAlgorithm(), n_classes),
+            n_features=n_features + 1,
+            row_norm=RowBlocks.norm_bound(x_norm, constant, n_features + 1) / unit,
+            counts=counts,
+            row_l1=row_l1,
+        )
+        release.check_n_rows()
+        mixings = mixings_for(topology, release.weights, int(estimator.n_mixings))
+        topology.check(0, (release.rules.n_rounds + 1) * mixings[0])
+        return cls(release, x_norm, x_l1_norm, constant, unit, mixings)
+
+    def run(self, engine, topology, sources, data, progress):
+        """Run all rounds over the rows of this process.
+
+        Parameters
+        ----------
+        engine : Engine
+            Open.
+
+        topology : Topology
+
+        sources : tuple of NoiseSource
+
+        data : NodeRows
+
+        progress : Progress
+
+        Returns
+        -------
+        coef : ndarray of shape (n_nodes_here, n_outputs, n_features)
+
+        intercept : ndarray of shape (n_nodes_here, n_outputs)
+        """
+        X, codes, here = data.X, data.codes, data.here_of_rows
+        if self.x_l1_norm is not None:
+            X = clipped_in_l1(X, self.x_norm, self.x_l1_norm)
+        order = np.argsort(here, kind="stable")
+        bounds = np.searchsorted(here[order], np.arange(len(engine.mine) + 1))
+        nodes = []
+        for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            mine = order[start:stop]
+            rows = RowBlocks(
+                X[mine],
+                codes[mine],
+                x_norm=self.x_norm,
+                constant=self.constant,
+                unit=self.unit,
+                users=owners_among(data.users, mine),
+            )
+            nodes.append(rows)
+        network = Network(engine, topology, self.release.weights, *self.mixings)
+        weights = self.release(nodes, network, sources, progress)
+        progress.close()
+        return weights[..., :-1] / self.unit, weights[..., -1] * (self.constant / self.unit)

@@ -1,0 +1,30 @@
+"""Where displays draw: on axes that are given, or on those of a new figure."""
+
+import numpy as np
+
+from skdp._validation import shown
+
+
+class OneAxes:
+    """Display on one matplotlib Axes."""
+
+    def _axes(self, ax, title):
+        """Axes to draw on, which the display keeps; None makes a figure."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+        if title is not None:
+            ax.set_title(title)
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+def checked_axes(ax, n, what):
+    """Array of ``n`` matplotlib Axes."""
+    from matplotlib.axes import Axes
+
+    axes = np.asarray(ax, dtype=object).ravel()
+    if len(axes) != n or not all(isinstance(one, Axes) for one in axes):
+        raise ValueError(f"ax must hold {what}, or be None; got {shown(ax)}.")
+    return axes

@@ -1,0 +1,904 @@
+"""How an estimator fits: check, plan, charge, release, store; and what all estimators share."""
+
+import inspect
+import os
+import warnings
+from abc import ABC, abstractmethod
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import wraps
+from pickle import PicklingError
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._config import get_config
+from skdp._random._source import check_random_state, noise_source
+from skdp._recording import facts_of_a_fit, heard_by, is_recorded
+from skdp._validation import level_of_the_user, one_of, plain, positive, probability, shown
+from skdp.exceptions import PrivacyWarning
+from skdp.learner._sequence import Rows
+from skdp.learner._views import GuaranteeView
+from skdp.mechanisms import clip_rows
+from skdp.privacy import ADJACENCIES, ApproxDP, BudgetLedger, Guarantee
+from skdp.rows._inputs import checked_data, checked_rows, encode_labels
+from skdp.rows._users import Users
+
+
+def check_budget(estimator, *, epsilon=None):
+    """Check ``epsilon``, ``delta``, ``adjacency``, ``random_state`` and ``ledger``."""
+    positive(epsilon=estimator.epsilon if epsilon is None else epsilon)
+    probability(delta=estimator.delta)
+    one_of(ADJACENCIES, adjacency=estimator.adjacency)
+    check_random_state(estimator.random_state)
+    ledger_of(estimator)
+
+
+def ledger_of(estimator):
+    """Ledger of an estimator, opened where it gives a path; None if it has none.
+
+    A path must name a ledger that exists: what a slip of the pen would make is a fresh budget.
+    """
+    ledger = estimator.ledger
+    if ledger is None or isinstance(ledger, BudgetLedger):
+        return ledger
+    if isinstance(ledger, str | os.PathLike):
+        with suppress(FileNotFoundError):
+            return BudgetLedger(ledger)
+    raise ValueError(
+        "ledger must be None, a BudgetLedger or the path of one that exists "
+        f"(BudgetLedger(path, epsilon, delta) makes it); got {shown(ledger)}."
+    )
+
+
+# How many fits are around this point, this one included: a step of a pipeline is at 2.
+_depth: ContextVar[int] = ContextVar("depth", default=0)
+_names: dict[type, tuple[str, ...]] = {}
+
+
+def parameter_names(estimator):
+    """Names of the parameters, which are those of the class; to find them out takes a while."""
+    kind = type(estimator)
+    if kind not in _names:
+        _names[kind] = tuple(kind._get_param_names())
+    return _names[kind]
+
+
+@contextmanager
+def restored_on_error(estimator):
+    """Give an estimator its attributes back if the block fails, an interrupt included."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+@contextmanager
+def unchanged_on_error(estimator, *, fresh=True):
+    """Leave a fitted model whole if a new fit fails, what validation stores included.
+
+    Within the block parameters are Python's own numbers, and floating point is silent: a warning
+    about an overflow would depend on the data. What is released within it is noted, in public
+    numbers, beside what was noted before unless ``fresh``. Who hears of a fit around this one does
+    not hear of this one.
+    """
+    told = () if fresh else vars(estimator).get("_facts", ())
+    given = {name: getattr(estimator, name) for name in parameter_names(estimator)}
+    token = _depth.set(_depth.get() + 1)
+    try:
+        with restored_on_error(estimator):
+            vars(estimator).update({name: plain(value) for name, value in given.items()})
+            with facts_of_a_fit(told) as facts, heard_by(None), np.errstate(all="ignore"):
+                yield
+            vars(estimator).update(given, _facts=facts.as_tuple())
+    finally:
+        _depth.reset(token)
+
+
+def charge(estimator, guarantee):
+    """Charge the ledger, if there is one, before the data are used; a known seed warns."""
+    warn_of_seed(estimator.random_state is not None, estimator.ledger)
+    charge_quietly(estimator, guarantee)
+
+
+def charge_quietly(estimator, guarantee):
+    """Charge the ledger, if there is one, where a seed has been warned of."""
+    ledger = ledger_of(estimator)
+    if ledger is not None:
+        ledger.charge(guarantee, label=getattr(estimator, "_label", type(estimator).__name__))
+
+
+def charge_stream(estimator, guarantee, *, stream, version, continues):
+    """Let the ledger's one entry of a stream cover ``guarantee``, before the data are used."""
+    ledger = ledger_of(estimator)
+    if ledger is None:
+        return
+    label = type(estimator).__name__
+    ledger.charge_stream(
+        guarantee, stream=stream, version=version, continues=continues, label=label
+    )
+
+
+def warn_of_delta(model, n_units, unit="record"):
+    """Warn of a delta that allows for the release of a record, once for all fits within another.
+
+    Where records are added or removed their number is private, and nothing can be said.
+
+    Parameters
+    ----------
+    model : object
+        With parameters ``delta`` and ``adjacency``.
+
+    n_units : int or None
+        Number of records, or of users.
+
+    unit : str, default="record"
+    """
+    delta, is_public = model.delta, model.adjacency == "replace-one"
+    # Without rows a fit is refused.
+    if not is_public or not n_units or _depth.get() > 1 or delta < 1.0 / n_units:
+        return
+    warnings.warn(
+        f"delta={delta:g} is at least 1 over the {n_units} {unit}s: a mechanism that publishes "
+        f"one {unit} at random satisfies it. Take a delta well below {1.0 / n_units:.2g}.",
+        PrivacyWarning,
+        stacklevel=level_of_the_user(),
+    )
+
+
+def warn_of_seed(is_seeded, ledger=None):
+    """Warn whoever fits with noise that can be recomputed, once a call and before it is charged.
+
+    ``config_context(known_seeds=True)`` says that this is meant, unless a ledger pays for it.
+    """
+    if not is_seeded or (ledger is None and get_config()["known_seeds"]):
+        return
+    if ledger is None:
+        means = (
+            "and its guarantee protects nobody. Leave random_state=None on real data; figures and "
+            "tests are fitted within skdp.config_context(known_seeds=True)"
+        )
+    else:
+        means = (
+            "and the charge to the ledger buys no privacy. Leave random_state=None on real data"
+        )
+    warnings.warn(
+        f"random_state is set, so that the noise of this fit can be recomputed, {means}.",
+        PrivacyWarning,
+        stacklevel=level_of_the_user(),
+    )
+
+
+try:  # scikit-learn 1.9
+    from sklearn.callback import AutoPropagatedCallback, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as _CallbackSupportMixin
+except ImportError:
+
+    class _CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+        def _init_callback_context(self, **_):
+            return None
+
+    def with_callbacks(method):
+        """Return the method."""
+        return method
+
+    class AutoPropagatedCallback:  # type: ignore[no-redef]
+        """Stands in, too: no callback is one."""
+
+
+class CallbackSupportMixin(_CallbackSupportMixin):
+    """Mixin: an estimator that tells callbacks of its fit.
+
+    Privacy: pickles leave callbacks out, which may hold times, or whatever their author kept.
+    """
+
+    def __reduce_ex__(self, protocol):
+        make, arguments, state, *rest = super().__reduce_ex__(protocol)
+        kept = {name: value for name, value in state.items() if name != "_skl_callbacks"}
+        return make, arguments, kept, *rest
+
+
+def begun_fit(estimator, n_parts=None):
+    """Context of a fit that begins, before anything is checked; None if nobody listens."""
+    context = estimator._init_callback_context(max_subtasks=n_parts)
+    listens = getattr(estimator, "_skl_callbacks", ())
+    return context if listens else None
+
+
+class Progress:
+    """Tells callbacks how far a fit is.
+
+    A callback is given the estimator, which has what was fitted before if anything, and where the
+    fit is: names of its parts and their numbers. It is given neither rows nor targets nor a model.
+    What it returns is ignored, for the guarantee is that of a whole fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    context : CallbackContext or None
+        None tells nobody.
+
+    public : tuple of str, default=()
+        Of "rows" and "users", those whose number is public.
+    """
+
+    def __init__(self, estimator, context, *, public=()):
+        self.estimator, self.context = estimator, context
+        self.public = public
+        if context is not None:
+            context.call_on_fit_task_begin(estimator=estimator)
+
+    def __call__(self, n_rounds):
+        """Tell that rounds of a network were done."""
+        if self.context is not None:
+            Progress(
+                self.estimator, self.context.subcontext(task_name=f"{n_rounds} rounds")
+            ).close()
+
+    def phase(self, name, n_parts):
+        """Begin a phase of public length, within the fit."""
+        return _Phase(self.estimator, self.context.subcontext(name, max_subtasks=n_parts), name)
+
+    @contextmanager
+    def part(self, name, step=None):
+        """A part of the fit, which another estimator of ours may be: it tells of itself then."""
+        if self.context is None:
+            yield
+            return
+        context = self.context.subcontext(task_name=name)
+        joined = nullcontext()
+        if isinstance(step, CallbackSupportMixin) and type(step).__module__.startswith("skdp."):
+            joined = context.propagate_callback_context(step)
+        with joined:
+            context.call_on_fit_task_begin(estimator=self.estimator)
+            yield
+            context.call_on_fit_task_end(estimator=self.estimator)
+
+    def close(self):
+        """Tell that the fit is done."""
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=self.estimator)
+
+
+class _Phase(Progress):
+    """Part of a fit whose steps are told."""
+
+    def __init__(self, estimator, context, name):
+        super().__init__(estimator, context)
+        self.name = name
+
+    def step(self):
+        """Tell that one more step is done."""
+        Progress(self.estimator, self.context.subcontext(self.name)).close()
+
+
+@contextmanager
+def progress_of(estimator, context, *, groups=None):
+    """Tell callbacks of the fit within the block, from after its charge until it is stored.
+
+    Parameters
+    ----------
+    estimator : estimator
+
+    context : CallbackContext or None
+        From `begun_fit`.
+
+    groups : array-like, default=None
+        Owners of the rows. How many rows they have is private then.
+
+    Yields
+    ------
+    Progress
+    """
+    public: tuple[str, ...] = ("rows", "users") if groups is None else ("users",)
+    if getattr(estimator, "adjacency", "replace-one") == "add-remove":
+        public = ()
+    progress = Progress(estimator, context, public=public)
+    with heard_by(None if context is None else progress):
+        yield progress
+    progress.close()
+
+
+def _parts(estimator):
+    """An estimator and all that are in it, but what is frozen, which is not a copy."""
+    yield estimator
+    inner = estimator.get_params(deep=True)
+    frozen = [name for name, value in inner.items() if isinstance(value, FrozenEstimator)]
+    for name, value in inner.items():
+        if not any(name == one or name.startswith(f"{one}__") for one in frozen):
+            yield value
+
+
+def without_callbacks(estimator):
+    """Take the callbacks from a copy of an estimator and from all in it, and return it.
+
+    Privacy: how many fits a search makes, and which of them fail, may be private.
+    """
+    for part in _parts(estimator):
+        if not isinstance(part, type) and hasattr(part, "_skl_callbacks"):
+            part.set_callbacks()
+    return estimator
+
+
+def check_own_callbacks(estimator, steps):
+    """Refuse, before a charge, callbacks that scikit-learn refuses within those of a whole."""
+    if not getattr(estimator, "_skl_callbacks", ()):
+        return
+    for name, step in steps:
+        own = getattr(step, "_skl_callbacks", ())
+        if any(isinstance(callback, AutoPropagatedCallback) for callback in own):
+            raise ValueError(
+                "steps must have no callbacks that a pipeline gives to its steps, such as a "
+                "ProgressBar, where it has callbacks itself: set them there; got some of "
+                f"{name!r}."
+            )
+
+
+_METHODS = ("fit", "partial_fit", "fit_transform", "predict", "predict_proba", "score")
+_ARGUMENTS = {
+    "sample_weight": (
+        "a weight of k multiplies the sensitivity, and with it the noise, by k. Classifiers take "
+        "public weights by class_weight={label: weight}"
+    ),
+    "return_std": (
+        "no private standard deviation of a prediction is released. Linear classifiers state the "
+        "noise in their coefficients as coef_noise_"
+    ),
+    "return_cov": "no private covariance of predictions is released",
+    "groups": (
+        "it protects rows without being told who owns them. DPLogisticRegression, DPLinearSVC, "
+        "DPKernelRidge, DPOnlineKernelRegressor and DistributedDPClassifier take the owners, and "
+        "so does a DPPipeline of which one of these is the last step"
+    ),
+    "node": "it has no nodes. DistributedDPClassifier.fit takes them, of rows that are prepared",
+}
+_MISSING = {
+    "partial_fit": (
+        "each call would read rows in a release of its own. For streams take "
+        "DPOnlineKernelRegressor, MIPrivateSGDRegressor or DistributedDPClassifier"
+    ),
+    "released": (
+        "streams of DPOnlineKernelRegressor have it. The user guide says what each fitted object "
+        "holds, and which ones must stay with the curator"
+    ),
+}
+
+
+class Explained:
+    """Mixin: errors about what an estimator does not have say what there is instead."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in _METHODS:
+            method = inspect.getattr_static(cls, name, None)  # of a mixin as well
+            # What `available_if` makes has the function and its condition.
+            function, check = getattr(method, "fn", method), getattr(method, "check", None)
+            if inspect.isfunction(function) and not hasattr(function, "_explains"):
+                told = _explained(function)
+                setattr(cls, name, told if check is None else available_if(check)(told))
+
+    def __getattr__(self, name):
+        if inspect.getattr_static(type(self), name, None) is not None:
+            # A property that raised: its own error, a NotFittedError perhaps, says more.
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError as error:
+                if name not in _MISSING:
+                    raise
+                told = f"{error}: {_MISSING[name]}."
+            raise AttributeError(told, name=name, obj=self)
+        told = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if name in _MISSING:
+            told += f": {_MISSING[name]}."
+        raise AttributeError(told, name=name, obj=self)
+
+
+def _explained(method):
+    known = inspect.signature(method).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in known.values()):
+        return method
+    reasons = {name: told for name, told in _ARGUMENTS.items() if name not in known}
+
+    @wraps(method)
+    def explained(self, *args, **kwargs):
+        for name in kwargs:
+            if name in reasons:
+                kind = type(self).__name__
+                raise TypeError(f"{kind}.{method.__name__}() takes no {name}: {reasons[name]}.")
+        return method(self, *args, **kwargs)
+
+    vars(explained)["_explains"] = True
+    return explained
+
+
+# Caveats: who knows the seed, or has the transcript, knows the exact answers.
+SEEDED, VOID = "random_state: noise can be recomputed", "recorded: void"
+
+
+_IN_CACHE = 2**17  # numbers
+
+
+class LinkedDocumentation:
+    """Mixin: the HTML view of an estimator links to our pages."""
+
+    _doc_link_module = "skdp"
+    _doc_link_template = (
+        "https://skdp.readthedocs.io/en/latest/api/generated/"
+        "{estimator_module}.{estimator_name}.html"
+    )
+
+
+class NoisyPredictions:
+    """Mixin: tags of a predictor of sparse rows, of which scikit-learn asks no accuracy."""
+
+    def __sklearn_tags__(self):
+        return _noisy(super().__sklearn_tags__())  # type: ignore[misc]
+
+
+def _noisy(tags):
+    tags.input_tags.sparse = True
+    for kind in (tags.classifier_tags, tags.regressor_tags):
+        if kind is not None:
+            kind.poor_score = True  # noise is a promise and accuracy is not
+    return tags
+
+
+class StatedGuarantee(Explained, GuaranteeView):
+    """Mixin: ``guarantee_`` says if the noise is known, or releases were recorded.
+
+    Who records releases holds the exact answers behind them, so that nothing is promised of a
+    model that was made of them. It can be copied, but it cannot be pickled.
+    """
+
+    guarantee_: Guarantee
+    random_state: Any
+    epsilon: Any
+    delta: Any
+    adjacency: str
+
+    def _stated(self, guarantee, *, fresh=True):
+        """Return what a ledger was charged as the model states it, with its caveats.
+
+        What goes on with a stream, where ``fresh`` is False, has those of the stream so far.
+        """
+        before = () if fresh else self.guarantee_.caveats
+        seeded = () if self.random_state is None else (SEEDED,)
+        recorded = (VOID,) if is_recorded() else ()
+        return guarantee.with_caveats(*before, *seeded, *recorded)
+
+    def _is_seeded(self):
+        """Whether the noise of the fit, or of any call of its stream, can be recomputed."""
+        return SEEDED in self.guarantee_.caveats
+
+    # Part of a budget that a step takes in a pipeline, where models share what is left; None is a
+    # model. Of mu^2 if delta is positive, of epsilon otherwise; a pair has one for each.
+    _budget_share: float | tuple[float, float] | None = None
+    # Whether steps have their budgets, seeds and ledger from it.
+    _divides_budget = False
+
+    def _planned_guarantee(self, n_features):
+        """What a fit with these parameters is charged, at most: from public numbers alone.
+
+        Parameters
+        ----------
+        n_features : int or None
+            Columns of the rows; None where they are not known, which what is returned holds for.
+
+        Returns
+        -------
+        Guarantee
+            Which does not depend on the number of rows.
+        """
+        return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
+
+    def _planned_for_users(self, n_features):
+        """`_planned_guarantee` of a fit with ``groups``, for those that take any.
+
+        It differs in its unit, unless a subclass says more.
+        """
+        return self._planned_guarantee(n_features)._plain("user")
+
+    def __reduce_ex__(self, protocol):
+        stated = getattr(self, "guarantee_", None)
+        if stated is not None and VOID in stated.caveats:
+            raise PicklingError(
+                f"This {type(self).__name__} was fitted, or asked, while releases were recorded: "
+                "its guarantee is void, and it must not leave its process. Fit it again outside."
+            )
+        return super().__reduce_ex__(protocol)
+
+    # Copies are made as they would be otherwise, which is as pickles are.
+
+    def __copy__(self):
+        return self._rebuilt(lambda copied, state: state)
+
+    def __deepcopy__(self, memo):
+        def deep(copied, state):
+            memo[id(self)] = copied
+            return deepcopy(state, memo)
+
+        return self._rebuilt(deep)
+
+    def _rebuilt(self, state_of):
+        recipe: Any = super().__reduce_ex__(4)
+        make, given, state = recipe[:3]
+        copied = make(*given)
+        copied.__setstate__(state_of(copied, state))
+        return copied
+
+
+@dataclass(frozen=True)
+class Public:
+    """What is known of a fit before it is charged, on which its plan may depend.
+
+    Parameters
+    ----------
+    target : ApproxDP
+        What the fit is to satisfy: epsilon, delta, adjacency, and whom it protects.
+
+    n_features : int
+
+    n_samples : int or None
+        Number of rows, or of users where rows have owners; None where it is private.
+
+    classes : ndarray of shape (n_classes,) or None
+        Labels of a classifier.
+    """
+
+    target: ApproxDP
+    n_features: int
+    n_samples: int | None = None
+    classes: np.ndarray | None = None
+
+    @property
+    def unit(self) -> str:
+        """Whom the fit protects: "record" or "user"."""
+        return self.target.unit
+
+    def row_norm(self, x_norm: float, *, constant: float = 0.0) -> float:
+        """Bound on the norm of a row of `Data.rows`, its rounding included."""
+        return Rows.norm_bound(float(x_norm), constant, self.n_features + (constant != 0.0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Data:
+    """Private rows of one fit, validated.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
+
+    y : ndarray of shape (n_samples,) or None
+        Targets; of a classifier the codes of the labels, from 0 on.
+
+    users : Users or None
+        Owners of the rows, if the fit protects users.
+
+    classes : ndarray of shape (n_classes,) or None
+        Labels of a classifier. Public.
+    """
+
+    X: Any
+    y: Any
+    users: Users | None = None
+    classes: np.ndarray | None = None
+
+    @property
+    def n_units(self) -> int:
+        """Users where rows have owners, rows otherwise."""
+        return self.X.shape[0] if self.users is None else self.users.n_users
+
+    def rows(
+        self, x_norm: float, *, y_bounds: tuple[float, float] | None = None, constant: float = 0.0
+    ) -> Rows:
+        """Rows for the releases of linear models, which clip them to a norm.
+
+        Parameters
+        ----------
+        x_norm : float
+
+        y_bounds : (float, float), default=None
+            Bounds that targets are clipped to; None leaves them as they are.
+
+        constant : float, default=0.0
+            Feature appended to each row; 0 appends none.
+        """
+        y = self.y if y_bounds is None else np.clip(self.y, *y_bounds)
+        return Rows(self.X, y, float(x_norm), constant, users=self.users)
+
+
+class _Learner(
+    CallbackSupportMixin,
+    StatedGuarantee,
+    LinkedDocumentation,
+    BaseEstimator,
+    ABC,
+):
+    """Base of estimators of anybody: parameters, checks and rows."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "__sklearn_tags__" not in vars(cls):
+            # Mixins stand before this class, as scikit-learn asks, and make tags anew.
+            cls.__sklearn_tags__ = lambda self: _noisy(super(cls, self).__sklearn_tags__())
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        delta=0.0,
+        *,
+        adjacency="replace-one",
+        random_state=None,
+        ledger=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.random_state = random_state
+        self.ledger = ledger
+
+    def check_parameters(self):
+        """Check parameters of the subclass, before the rows are looked at."""
+
+    def report_notes(self):
+        """Sentences of this learner for the privacy report, from public and released numbers.
+
+        Returns
+        -------
+        sequence of str
+        """
+        return ()
+
+    def validated(self, X):
+        """Rows that a fitted model is asked about: {ndarray, CSR matrix} of ``n_features_in_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        return checked_rows(self, X)
+
+    def _target(self, unit="record"):
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        return ApproxDP(epsilon, delta, adjacency=self.adjacency, unit=unit)
+
+    def _data(self, X, y, groups):
+        """Rows, checked; of a classifier with codes in place of labels."""
+        if not is_classifier(self) and not is_regressor(self):
+            X = checked_rows(self, X, reset=True)
+            return Data(X, None, Users.of(groups, X.shape[0]))
+        X, y = checked_data(self, X, y, numeric=is_regressor(self), counts=groups is None)
+        users = Users.of(groups, X.shape[0])
+        if is_regressor(self):
+            return Data(X, y, users)
+        classes, codes = encode_labels(y, getattr(self, "classes", None))
+        return Data(X, codes, users, classes)
+
+
+class PrivateEstimator(_Learner):
+    """Base of estimators whose fit is one `Sequence` of releases.
+
+    A subclass says what it will release, in `plan`, from public numbers alone, and releases it, in
+    `learn`. All else is here: checks, users, the charge, callbacks, the guarantee and its caveats,
+    and a fit that fails leaves the old model whole.
+
+    Privacy: what `learn` stores must be public or made of what ``run`` returns. Nothing else that
+    depends on ``data`` may leave it.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+
+    delta : float, default=0.0
+
+    adjacency : {"replace-one", "add-remove"}, default="replace-one"
+
+    random_state : None, int, RandomState or Generator, default=None
+
+    ledger : BudgetLedger or path, default=None
+
+    Attributes
+    ----------
+    guarantee_ : ApproxDP
+        What the fit promises. Public.
+
+    classes_ : ndarray of shape (n_classes,)
+        Labels of a classifier: those of its parameter ``classes``, or those in ``y``. Public.
+
+    Examples
+    --------
+    A sum of rows, each clipped to a norm of 1:
+
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> from skdp.learner import PrivateEstimator, Sequence, SumRelease
+    >>> class PrivateTotal(PrivateEstimator):
+    ...     def plan(self, public):
+    ...         release = partial(SumRelease.plan, size=public.n_features, l2_norm=1.0)
+    ...         return Sequence.plan(public.target, release=release, n_samples=public.n_samples)
+    ...     def learn(self, data, run):
+    ...         self.total_ = run(data).total
+    >>> model = PrivateTotal(epsilon=2.0, delta=1e-6).fit(np.eye(3))
+    >>> model.total_.shape, model.guarantee_.epsilon
+    ((3,), 2.0)
+    """
+
+    @abstractmethod
+    def plan(self, public):
+        """What a fit releases, from public numbers; checks the parameters of the subclass.
+
+        Parameters
+        ----------
+        public : Public
+
+        Returns
+        -------
+        Sequence
+            Its guarantee is what the ledger is charged.
+        """
+
+    @abstractmethod
+    def learn(self, data, run):
+        """Release, and store the fitted attributes.
+
+        Parameters
+        ----------
+        data : Data
+
+        run : callable
+            ``run(rows)`` makes the releases that were planned on rows, such as ``data`` or
+            ``data.rows(x_norm)``, and returns a `Run` with what they found, without the rows. It
+            can be called once.
+        """
+
+    @with_callbacks
+    def fit(self, X, y=None, groups=None):
+        """Fit the model under ``(epsilon, delta)``-differential privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets.
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid.
+        BudgetExceededError
+            If the ledger cannot pay; the old model stays.
+        SolverError
+            If the solution could not be certified; the ledger stays charged.
+        """
+        context = begun_fit(self)
+        with unchanged_on_error(self):
+            check_budget(self)
+            self.check_parameters()
+            data = self._data(X, y, groups)
+            # Sensitivities and rules count users, if rows have any: how many rows is private then.
+            unit, n_units = "record" if data.users is None else "user", data.n_units
+            # Under add-remove their number is private: rules do not see it.
+            n_public = n_units if self.adjacency == "replace-one" else None
+            target = self._target(unit)
+            sequence = self.plan(Public(target, data.X.shape[1], n_public, data.classes))
+            _check_plan(sequence.guarantee, target)
+            sequence.check_n_rows(n_units)
+            noise = noise_source(self.random_state)
+            warn_of_delta(self, n_public, unit)
+            charge(self, sequence.guarantee)
+            unused = iter((False,))  # threads take it one at a time
+
+            def run(rows):
+                if next(unused, True):
+                    raise ValueError("run must be called once: the charge is for one use.")
+                if rows.X.shape[0] != data.X.shape[0] or rows.users is not data.users:
+                    raise ValueError("run must be given as many rows as learn, with their users.")
+                with progress_of(self, context, groups=groups):
+                    return sequence(rows, noise).released()
+
+            self.learn(data, run)
+            if data.classes is not None:
+                self.classes_ = data.classes
+            self.guarantee_ = self._stated(sequence.guarantee)
+        return self
+
+
+def _check_plan(guarantee, target):
+    """Check that a plan costs what the estimator's parameters say, and protects whom they say."""
+    about = guarantee.adjacency, guarantee.unit
+    is_met = guarantee.epsilon <= target.epsilon and guarantee.delta <= target.delta
+    if about != (target.adjacency, target.unit) or not is_met:
+        raise ValueError(
+            f"plan must return a sequence that meets public.target ({target}); got one with: "
+            f"{guarantee}"
+        )
+
+
+class LinearPredictions:
+    """Mixin: scores and classes of a linear classifier, whose rows are clipped as in its fit."""
+
+    classes_: np.ndarray
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    x_norm_: float
+
+    def decision_function(self, X):
+        """Score of each sample: of the second class, or of every class if there are more.
+
+        Rows longer than ``x_norm_`` are scaled back onto the ball, as they were in `fit`: only
+        within it is the score ``X @ coef_.T + intercept_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        X = checked_rows(self, X)
+        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
+            scores = self._clipped_products(X) + self.intercept_
+        return scores[:, 0] if len(self.intercept_) == 1 else scores
+
+    def predict(self, X):
+        """Predict the class of each sample; costs no privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def _probabilities(self, X):
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    def _log_probabilities(self, X):
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return log_softmax(scores, axis=1)
+
+    def _clipped_products(self, X):
+        if sparse.issparse(X):
+            return np.asarray(clip_rows(X, self.x_norm_) @ self.coef_.T)
+        products = np.empty((len(X), len(self.coef_)))
+        length = max(1, _IN_CACHE // X.shape[1])
+        for start in range(0, len(X), length):
+            rows = clip_rows(X[start : start + length], self.x_norm_)
+            np.matmul(rows, self.coef_.T, out=products[start : start + length])
+        return products

@@ -1,0 +1,702 @@
+"""How long scores should be, by the slope of their likelihood along their length.
+
+To check the claim: `release_slope`, with `largest_terms`, and ``rows/_sums.py`` for what it adds
+up.
+"""
+
+import math
+from collections.abc import Sequence as Several
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import brentq
+from scipy.special import lambertw
+
+from skdp._defaults import linear as defaults
+from skdp._grid import TINY
+from skdp._random._source import NoiseSource
+from skdp._validation import plain_arguments, shown
+from skdp.learner._losses import SoftmaxLoss
+from skdp.learner._sequence import Budget, Planner, Run, divided
+from skdp.mechanisms import NoiseLaw, release, select
+from skdp.mechanisms._additive import check_span
+from skdp.privacy import ApproxDP, GaussianDP, n_records_changed
+from skdp.rows import _sums as sums
+from skdp.rows._blocks import ERROR_SHARE, RowBlocks, certified
+from skdp.rows._users import Users
+
+_MANTISSA = 53
+_MOST_BITS = 20
+# Relative to the squared length: rows that are as long as a limit, to rounding, are within it.
+_LEEWAY = 2.0**-9
+_BLOCK = 2**18  # entries that are looked at together
+
+
+def norm_cells(X: Any, most: float, n_cells: int) -> np.ndarray:
+    """Cell of each row by its norm: up to ``most``, that over the root of 2, half of it and so on.
+
+    Entries are rounded to integers whose squares have sums that are exact in any order. So the
+    cell of a row depends on no other row, and not on where it stands.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
+        Finite values, each stored once.
+
+    most : float
+        Longer rows count as of this norm.
+
+    n_cells : int
+        Cell k is that of norms up to ``most / 2**(k / 2)``. The last has all that are shorter.
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+    """
+    n_samples, n_features = X.shape
+    bits = min(_MOST_BITS, (_MANTISSA - math.ceil(math.log2(max(n_features, 1)))) // 2)
+    # Of squared norms, from the shortest.
+    limits = np.floor(2.0 ** (2 * bits - np.arange(n_cells - 1, 0, -1)) * (1.0 + _LEEWAY))
+    cells = np.empty(n_samples, dtype=np.intp)
+    length = max(1, _BLOCK // max(n_features, 1)) if not sparse.issparse(X) else max(n_samples, 1)
+    for start in range(0, n_samples, length):
+        squares = _squares(X[start : start + length], most, 2.0**bits)
+        shorter = np.searchsorted(limits, squares, side="left")
+        cells[start : start + length] = n_cells - 1 - shorter
+    return cells
+
+
+def _squares(rows: Any, most: float, scale: float) -> np.ndarray:
+    """Squared norms of rows whose entries are rounded to integers up to ``scale``."""
+    if not sparse.issparse(rows):
+        whole = _integers(rows, most, scale)
+        return np.einsum("ij,ij->i", whole, whole)
+    squares = sparse.csr_array(
+        (np.square(_integers(rows.data, most, scale)), rows.indices, rows.indptr),
+        shape=rows.shape,
+    )
+    return np.asarray(squares.sum(axis=1)).ravel()
+
+
+def _integers(entries: Any, most: float, scale: float) -> np.ndarray:
+    with np.errstate(over="ignore", under="ignore"):
+        whole = np.asarray(entries, dtype=np.float64) * (scale / most)
+    np.clip(whole, -scale, scale, out=whole)
+    return np.rint(whole, out=whole)
+
+
+# The norm is the bound, that over the root of 2, half of it and so on, to a 128th.
+_GRID_CELLS = 15
+# Counts are whole numbers of so many parts, those of users too. Of as many rows as are certified
+# they stay below 2**52.
+_GRID_PARTS = 2**24
+
+
+@dataclass(frozen=True)
+class RowNorm:
+    """Read how long most rows are, and clip them to that.
+
+    The norm is the least of the bound, that over the root of 2, half of it and so on that hardly
+    any row exceeds. Where rows have owners, each counts for the share that it has of its user.
+
+    Privacy: the norm satisfies ``guarantee``. Whatever it is, what follows is planned for rows of
+    the bound, and rows are multiplied, one by one, by the bound over the norm. A row is in one
+    cell of lengths, and what cell that is depends on no other row; a user adds 1 at most, spread
+    over cells. A pure reading is a selection by minus the number of rows that exceed a norm. What
+    a row, or a user, adds to that only grows from norm to norm, from 0 to 1 at most. When it is
+    replaced, the change is one such sequence less another, and differs by 1 at most between two
+    norms. A Gaussian one is noisy counts of cells.
+
+    Parameters
+    ----------
+    guarantee : ApproxDP or GaussianDP
+
+    n_units : float
+        Public number of rows, or of users.
+
+    References
+    ----------
+    McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007.
+    """
+
+    guarantee: ApproxDP | GaussianDP
+    n_units: float
+
+    phrase: ClassVar[str] = "of rows clipped to a norm that is read first"
+
+    @classmethod
+    def planned(
+        cls, budget: Any, n_samples: float
+    ) -> tuple["RowNorm | None", ApproxDP | GaussianDP]:
+        """Stage for its share of a budget, and the rest.
+
+        Parameters
+        ----------
+        budget : GaussianDP or pure ApproxDP
+
+        n_samples : float
+            Public number of rows, or of users.
+
+        Returns
+        -------
+        stage, rest
+            None where noise would be all that is read.
+        """
+        part, rest = divided(budget, float(defaults.NORM_SHARE))
+        noise = math.sqrt(2.0) / part.mu if isinstance(part, GaussianDP) else 2.0 / part.epsilon
+        if noise > defaults.NORM_NOISE * n_samples:
+            return None, budget
+        return cls(part, n_samples), rest
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Any number of rows is counted without error."""
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the norm, to which rows are clipped from here on."""
+        if "data" in vars(run):
+            raise ValueError("first must read the norm before any stage that uses the rows.")
+        rows = run.rows
+        run.longer = self.longer(rows.X, rows.x_norm, rows.users, noise)
+
+    def longer(self, X: Any, x_norm: float, users: Users | None, noise: NoiseSource) -> float:
+        """Release by how much rows may be longer.
+
+        Parameters
+        ----------
+        X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
+
+        x_norm : float
+            Bound on the norm of a row; longer ones count as of this norm.
+
+        users : Users or None
+            Owners of the rows, where the guarantee is theirs.
+
+        noise : NoiseSource
+
+        Returns
+        -------
+        float
+            The bound over the norm: a power of the root of 2, from 1 to 128.
+        """
+        shares = None if users is None else users.shares
+        counts = sums.cell_counts(norm_cells(X, x_norm, _GRID_CELLS), _GRID_CELLS, shares)
+        place = self._counted if isinstance(self.guarantee, GaussianDP) else self._selected
+        return 2.0 ** (place(counts, noise) / 2.0)
+
+    def _selected(self, counts: np.ndarray, noise: NoiseSource) -> int:
+        whole = (counts * _GRID_PARTS).astype(np.int64)
+        exceed = np.cumsum(whole) - whole
+        epsilon = cast(ApproxDP, self.guarantee).epsilon
+        # A norm that is smaller by the root of 2 is worth so many rows that are clipped.
+        worth = defaults.NORM_WORTH * np.arange(_GRID_CELLS) / epsilon
+        worth = np.minimum(worth, defaults.MOST_CLIPPED * self.n_units)
+        place = select(
+            np.rint(worth * _GRID_PARTS).astype(np.int64) - exceed,
+            epsilon=epsilon,
+            spread=_GRID_PARTS,
+            random_state=noise,
+            purpose="norm that hardly any row exceeds",
+        )
+        return int(place)
+
+    def _counted(self, counts: np.ndarray, noise: NoiseSource) -> int:
+        law = NoiseLaw.of("gaussian", self.guarantee)
+        # Two records are in two cells. Counts of users are not negative and add up to 1.
+        sensitivity = math.sqrt(self.guarantee.n_records_changed)
+        released = release(
+            counts,
+            law=law,
+            sensitivity=sensitivity,
+            error=0.0,
+            random_state=noise,
+            purpose="numbers of rows by their length",
+        )
+        exceed = np.cumsum(released)[:-1]  # each norm but the first
+        deviations = law.scale * sensitivity * np.sqrt(np.arange(1, _GRID_CELLS))
+        most = np.minimum(2.0 * deviations, defaults.MOST_CLIPPED * self.n_units)
+        return int(np.flatnonzero(np.append(True, exceed <= most)).max())
+
+
+# A share that is noise alone, and of which sums are precise.
+_LIMIT_SHARE = 1e6
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """Number of rows, or of users where the rows are theirs, where it is private.
+
+    Privacy: a record, or a user, more or less is one more or less.
+
+    Parameters
+    ----------
+    guarantee : GaussianDP or pure ApproxDP
+    """
+
+    guarantee: GaussianDP | ApproxDP
+
+    phrase: ClassVar[str] = "planned after a noisy count"
+
+    @classmethod
+    def planned(cls, budget: Any, n_samples: float) -> tuple["RowCount", Any]:
+        """Stage for its share of a budget, and the rest; ``n_samples`` decides nothing."""
+        part, rest = divided(budget, float(defaults.ROWS_SHARE))
+        return cls(part), rest
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Any number of rows is counted without error."""
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the number, at least 1."""
+        run.n_samples = self(run.rows.n_units, noise)
+
+    def __call__(self, n_units: int, noise: NoiseSource) -> float:
+        """Release a number, at least 1."""
+        count = release(
+            float(n_units),
+            law=NoiseLaw.meeting(self.guarantee, size=1),
+            sensitivity=1.0,
+            error=sums.ROUNDING_SHARE,
+            random_state=noise,
+            purpose="how many there are",
+        )
+        return max(1.0, float(count))
+
+
+def after_count(budget: Any) -> Any:
+    """What is left of a budget where rows are counted first, as their number is private."""
+    return budget if budget.adjacency == "replace-one" else RowCount.planned(budget, 1.0)[1]
+
+
+def counted(n_units: int, budget: Any, noise: NoiseSource) -> tuple[float, Any]:
+    """Number of rows to go on with, released where it is private, and what is left."""
+    if budget.adjacency == "replace-one":
+        return max(1.0, float(n_units)), budget
+    stage, rest = RowCount.planned(budget, 1.0)
+    return stage(n_units, noise), rest
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """Number of rows of each of three classes or more, for a penalty around their log-odds.
+
+    Where noise hides what the features tell, a penalty around zero leaves a model that takes all
+    classes to be as likely. Around the log-odds it leaves one that knows which are.
+
+    Privacy: a record is in one count. When it is replaced, two change by 1.
+
+    Parameters
+    ----------
+    guarantee : ApproxDP
+        Pure.
+
+    loss : SoftmaxLoss
+        Its number of classes, their weights, and the temperature of scores.
+    """
+
+    guarantee: ApproxDP
+    loss: SoftmaxLoss
+
+    phrase: ClassVar[str] = "planned after noisy counts of classes"
+
+    @classmethod
+    def planner(cls, loss: SoftmaxLoss) -> Planner:
+        """Planner of the stage for a loss: its share falls with epsilon times the rows."""
+        if loss.n_outputs <= 2:
+            raise ValueError(f"loss must have three classes or more; got {shown(loss)}.")
+        return partial(cls._planned, loss)
+
+    @classmethod
+    def _planned(
+        cls, loss: SoftmaxLoss, budget: ApproxDP, n_samples: float
+    ) -> tuple["ClassCounts", ApproxDP]:
+        if not isinstance(budget, ApproxDP):
+            raise ValueError(f"budget must be pure to count classes; got {shown(budget)}.")
+        signal = defaults.COUNT_SIGNAL * math.sqrt(loss.n_outputs)
+        signal *= n_records_changed(budget.adjacency) / 2.0
+        share = min(signal / max(budget.epsilon * n_samples, TINY), 0.5)
+        part, rest = divided(budget, float(share))
+        check_span(NoiseLaw.of("laplace", part), loss.n_outputs, budget.epsilon)
+        return cls(part, loss), rest
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Any number of rows is counted without error."""
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the counts: weights whose scores are the log-odds, and the number of rows."""
+        loss, data = self.loss, run.data
+        law = NoiseLaw.of("laplace", self.guarantee)
+        sensitivity = self.guarantee.n_records_changed
+        released = release(
+            sums.class_counts(data, loss.n_outputs),
+            law=law,
+            sensitivity=sensitivity,
+            error=0.0,
+            random_state=noise,
+            purpose="numbers of the classes",
+        )
+        if run.n_samples is None:
+            run.n_samples = max(1.0, float(released.sum()))
+        deviation = law.level(1) * sensitivity / run.n_samples
+        odds = starting_scores(released / run.n_samples, deviation, loss.weights)
+        run.centre = np.zeros((loss.n_outputs, data.n_features))
+        run.centre[:, -1] = loss.temperature * odds / data.constant
+
+
+def james_stein(shares: np.ndarray, deviation: float) -> np.ndarray:
+    """Shares of three classes or more, as far apart as noise does not explain.
+
+    They are drawn towards equal ones by the positive part of the estimator of James and Stein.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_classes,)
+        Released.
+
+    deviation : float
+        Public standard deviation of the noise of each.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+    """
+    equal = 1.0 / len(shares)
+    spread = math.hypot(*(shares - equal)) / math.sqrt(len(shares))
+    if deviation >= spread:
+        return np.full(len(shares), equal)
+    return equal + (1.0 - (deviation / spread) ** 2) * (shares - equal)
+
+
+def starting_scores(
+    shares: np.ndarray, deviation: float, weights: Several[float] = ()
+) -> np.ndarray:
+    """Scores of a typical row to start from: log-odds of the classes, as far as they are known.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_outputs,)
+        Released share of the second of two classes, or of each of several.
+
+    deviation : float
+        Public standard deviation of the noise of each.
+
+    weights : sequence of float, default=()
+        Public weights of several classes, with which losses are minimised.
+
+    Returns
+    -------
+    ndarray of shape (n_outputs,)
+    """
+    if len(shares) == 1:
+        least = min(defaults.LEAST_OF_TWO + deviation, 0.5)
+        share = np.clip(shares, least, 1.0 - least)
+        return np.log(share / (1.0 - share))
+    likely = _likely(james_stein(shares, deviation), deviation)
+    logs = np.log(np.maximum(likely, defaults.LEAST_SHARE / len(shares)))
+    if weights:
+        logs += np.log(weights)
+    return logs - logs.mean()
+
+
+def _likely(shares: np.ndarray, deviation: float) -> np.ndarray:
+    """Shares that are positive and add up to one: the nearest, and then as much as the noise more.
+
+    Noise makes some of the small ones of many classes zero. Each may be as large as noise, and all
+    of them together may not: the sum is known.
+    """
+    shares = np.clip(shares, -_LIMIT_SHARE, _LIMIT_SHARE)
+    ordered = np.sort(shares)[::-1]
+    beyond = (np.cumsum(ordered) - 1.0) / np.arange(1, len(shares) + 1)
+    likely = np.maximum(shares - beyond[ordered >= beyond][-1], 0.0) + deviation
+    return likely / likely.sum()
+
+
+@plain_arguments
+def largest_score(n_outputs: int, weights: Several[float] = ()) -> float:
+    """Largest norm of the log-odds at which a fit of three classes or more starts.
+
+    Parameters
+    ----------
+    n_outputs : int
+
+    weights : sequence of float, default=()
+
+    Returns
+    -------
+    float
+    """
+    spread = math.log(max(weights) / min(weights)) if weights else 0.0
+    return math.sqrt(n_outputs) * (math.log(n_outputs / defaults.LEAST_SHARE) + spread)
+
+
+# What a row may take off the first sum, beyond the most that it may add: rows that are far on the
+# wrong side count no more than that.
+_BEYOND = 2.0
+# What the second sum is multiplied by where noise is for the sum of both: the first decides.
+_CURVATURE_UNIT_PURE = 0.5
+# Standard deviation of the logarithm of factors around the likely one, as it is supposed.
+_SPREAD = 0.5
+# Of the logarithm of a factor, and of a second derivative that is no noise.
+_LIMIT_STEP, _TOLERANCE_CURVATURE = 1.5, 0.01
+# Largest terms are rounded up to a part of 1; where a root of an equation is below.
+_GRID_TERMS, _LIMIT_ROOT = 1e4, 4.0
+
+
+@dataclass(frozen=True)
+class ScoreScale:
+    """Make the scores as long as the likelihood of the rows asks.
+
+    Caps of slopes, penalties and noise make scores too long or too short for log-odds. Where a
+    centre is known, it is what was learned beyond it that is made longer.
+
+    Privacy: what `release_slope` promises; all else follows from what it releases.
+
+    Parameters
+    ----------
+    guarantee : GaussianDP, pure ApproxDP or None
+        None where noise would be all that is read: the likely factor is taken then.
+
+    n_classes : int
+        At least 2.
+
+    likely : float
+        Factor of the scores that is likely beforehand.
+
+    temperature : float, default=1.0
+        Scores over this are logits.
+
+    is_centred : bool, default=False
+        Whether a stage before releases a centre.
+    """
+
+    guarantee: Budget | None
+    n_classes: int
+    likely: float
+    temperature: float = 1.0
+    is_centred: bool = False
+
+    @property
+    def phrase(self) -> str:
+        """What it adds to the name of a mechanism."""
+        return "" if self.guarantee is None else "with rescaled scores"
+
+    @classmethod
+    def planner(cls, loss: Any, is_centred: bool = False) -> Planner:
+        """Planner of the stage for scores of a loss."""
+        temperature = getattr(loss, "temperature", 1.0)
+        return cls(None, max(2, loss.n_outputs), 1.0, temperature, is_centred)._planned
+
+    def _planned(self, budget: Budget, n_samples: float) -> tuple["ScoreScale", Budget]:
+        is_pure = isinstance(budget, ApproxDP)
+        # Noise makes scores longer. The penalty of a noisy objective makes those of two classes
+        # shorter by about as much.
+        is_even = is_pure and self.n_classes == 2
+        blind = replace(self, likely=1.0 if is_even else float(defaults.LIKELY_SCALE))
+        part, rest = divided(budget, float(defaults.SCALE_SHARE))
+        noise = _sensitivity(part, self.n_classes) / _strength(part)
+        noise *= math.sqrt(2.0) if is_pure else 1.0
+        if noise > _SPREAD * n_samples:  # it would tell less than what is supposed
+            return blind, budget
+        return replace(blind, guarantee=part), rest
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than `release_slope` certifies, whatever they are."""
+        if self.guarantee is None:
+            return
+        steepest = largest_terms(self.n_classes)[0] + _BEYOND
+
+        def certain(n_samples: int) -> bool:
+            error = sums.slopes_error(n_samples, self.n_classes, steepest, self.is_centred)
+            return error <= ERROR_SHARE
+
+        unit = self.guarantee.unit
+        sums.refuse_rows(
+            n_samples, sums.largest_certain(certain), self.guarantee.adjacency, unit=unit
+        )
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release how the likelihood changes, and change the length of the weights."""
+        if run.has_scale:
+            return
+        start = run.centre
+        longer = run.weights if start is None else run.weights - start
+        if self.guarantee is None:
+            factor, deviation = self.likely, 0.0
+        else:
+            found = release_slope(
+                run.data,
+                run.weights / self.temperature,
+                along=None if start is None else longer / self.temperature,
+                n_samples=run.known_n_samples,
+                guarantee=self.guarantee,
+                noise=noise,
+            )
+            factor, deviation = factor_of_slope(found, likely=self.likely)
+        longer = factor * longer
+        run.weights = longer if start is None else start + longer
+        spread = run.spread.times(factor)
+        if self.guarantee is not None:
+            kind = "bound" if spread.kind == "bound" else "approximation"
+            spread = replace(spread.along(longer, deviation), kind=kind)
+        run.spread = spread
+
+
+@dataclass(frozen=True)
+class ScoreSlope:
+    """Derivatives of the mean log-likelihood along the logarithm of the length of scores.
+
+    Parameters
+    ----------
+    slope, curvature : float
+        Released: the first, and the second up to its sign and the first.
+
+    deviation, curvature_deviation : float
+        Public standard deviations of the noise in them.
+    """
+
+    slope: float
+    curvature: float
+    deviation: float
+    curvature_deviation: float
+
+
+@plain_arguments
+def largest_terms(n_classes: int) -> tuple[float, float]:
+    """Most that a row may add to the sums of `release_slope`, for any scores; rounded up.
+
+    Parameters
+    ----------
+    n_classes : int
+        K, at least 2.
+
+    Returns
+    -------
+    slope, curvature : float
+
+    Notes
+    -----
+    With the score of its class above that of class k by d_k, a row adds to the first sum
+    ``sum_k d_k exp(-d_k) / (1 + sum_k exp(-d_k))`` over the K - 1 others. That is at least s where
+    ``sum_k (d_k - s) exp(-d_k) >= s``, and each term is at most ``exp(-1 - s)``. So the largest
+    value has ``s exp(s) = (K - 1) / e``: Lambert's W there.
+
+    To the second it adds the variance of the scores under their own probabilities, which is that
+    of the logarithm of these. Where it is largest, a quadratic equation holds for each logarithm,
+    so that there are two of them at most; and of a probability q of those in one of two groups it
+    is ``q (1 - q) (logit(q) + l)^2`` for an l that is log(K - 1) at most, for one class in a group
+    (Reeb and Wolf, "Tight bound on relative entropy by entropy difference", 2015). With
+    ``t = logit(q)`` its slope is zero where ``(t + l) tanh(t / 2) = 2``.
+    """
+    right = float(lambertw((n_classes - 1) / math.e).real)
+    spread = math.log(n_classes - 1)
+    at = brentq(lambda t: (t + spread) * math.tanh(t / 2.0) - 2.0, 0.0, _LIMIT_ROOT)
+    curvature = ((at + spread) / (2.0 * math.cosh(at / 2.0))) ** 2
+    return math.ceil(_GRID_TERMS * right) / _GRID_TERMS, math.ceil(
+        _GRID_TERMS * curvature
+    ) / _GRID_TERMS
+
+
+def release_slope(
+    data: RowBlocks,
+    weights: np.ndarray,
+    *,
+    n_samples: float,
+    guarantee: Budget,
+    noise: NoiseSource,
+    along: np.ndarray | None = None,
+) -> ScoreSlope:
+    """Release how the likelihood changes with the length of scores.
+
+    Privacy: satisfies ``guarantee`` for released weights. Let (a, b) be the `largest_terms` of so
+    many classes. A row adds a number between -(a + 2) and a to one sum, and one between 0 and b to
+    the other: they are clipped. So it moves them by the norm of (a + 2, b) at most if it goes, and
+    of (2 a + 2, b) if it is replaced. Pure noise is of Laplace for the sum of absolute changes, in
+    which the second sum counts half.
+
+    Parameters
+    ----------
+    data : RowBlocks
+        Without users.
+
+    weights : ndarray of shape (n_outputs, n_features)
+        Released. Scores are logits; a single output is that of the second of two classes.
+
+    n_samples : float
+        Number of rows, public or released.
+
+    guarantee : GaussianDP or pure ApproxDP
+
+    noise : NoiseSource
+
+    along : ndarray of shape (n_outputs, n_features), default=None
+        Released weights whose scores become longer, of three classes or more. None for all.
+
+    Returns
+    -------
+    ScoreSlope
+    """
+    is_pure = isinstance(guarantee, ApproxDP)
+    law = NoiseLaw.of("laplace" if is_pure else "gaussian", guarantee)
+    n_classes = max(2, len(weights))
+    largest = largest_terms(n_classes)
+    sensitivity = _sensitivity(guarantee, n_classes)
+    slopes = sums.score_slopes(data, weights, largest[0] + _BEYOND, largest, along)
+    units = np.array([1.0, _CURVATURE_UNIT_PURE if is_pure else 1.0])
+    released = release(
+        units * certified(slopes, ERROR_SHARE),
+        law=law,
+        sensitivity=sensitivity,
+        error=ERROR_SHARE,
+        random_state=noise,
+        purpose="how the likelihood changes with the length of the scores",
+    )
+    slope, curvature = (float(value) / n_samples for value in released / units)
+    deviation = law.level(1) * sensitivity / n_samples
+    return ScoreSlope(slope, curvature, deviation, deviation / float(units[1]))
+
+
+def _strength(guarantee: Budget) -> float:
+    return guarantee.epsilon if isinstance(guarantee, ApproxDP) else guarantee.mu
+
+
+def _sensitivity(guarantee: Budget, n_classes: int) -> float:
+    """How far a record moves both sums."""
+    right, curvature = largest_terms(n_classes)
+    slope = right + _BEYOND + (right if guarantee.adjacency == "replace-one" else 0.0)
+    if isinstance(guarantee, ApproxDP):
+        return slope + _CURVATURE_UNIT_PURE * curvature
+    return math.hypot(slope, curvature)
+
+
+@plain_arguments
+def factor_of_slope(found: ScoreSlope, *, likely: float) -> tuple[float, float]:
+    """Factor of scores, by what is released.
+
+    Parameters
+    ----------
+    found : ScoreSlope
+
+    likely : float
+        Factor that is likely beforehand.
+
+    Returns
+    -------
+    factor : float
+        A step of Fisher scoring towards the length with the largest posterior density: before, the
+        logarithm of the factor is normal around that of the likely one, with a standard deviation
+        of 0.5. From 0.22 to 4.5.
+
+    deviation : float
+        Standard deviation of the noise in its logarithm, to first order; 0 at an end.
+    """
+    curvature = max(found.curvature, found.deviation, _TOLERANCE_CURVATURE)
+    doubt = (found.deviation / _SPREAD) ** 2
+    certainty = curvature**2 + doubt
+    step = (found.slope * curvature + math.log(likely) * doubt) / certainty
+    if abs(step) >= _LIMIT_STEP:
+        return math.exp(math.copysign(_LIMIT_STEP, step)), 0.0
+    by_curvature = found.slope - 2.0 * step * curvature if curvature == found.curvature else 0.0
+    moved = math.hypot(found.deviation * curvature, found.curvature_deviation * by_curvature)
+    return math.exp(step), moved / certainty

@@ -1,0 +1,313 @@
+"""Rows of a search: public blocks of them, and what else is public."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.utils import column_or_1d
+
+from skdp._validation import is_auto, is_whole, shown
+from skdp.learner import warn_of_delta
+from skdp.metrics import EvaluationPlan, default_scoring, row_loss
+from skdp.metrics._dp_evaluate import SCORINGS
+from skdp.metrics._releases import MEANS, check_scoring, public_range
+from skdp.model_selection._candidates import Candidates
+from skdp.pipeline import DPPipeline
+from skdp.pipeline._wrappers import Schema, learner_with_path
+from skdp.rows._inputs import (
+    checked_data,
+    count_of_rows,
+    encode_labels,
+    framed,
+    knows_count,
+    names_of,
+    rows_of,
+    without_values,
+)
+
+_SEED = 17  # of the public permutation: the same for all
+_SALT = b"skdp blocks"
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A public division of the rows, in which each record is in one block.
+
+    Privacy: which block a record is in must not depend on others. Where records are replaced it
+    follows from the position of the row, by a permutation that everybody knows, and the number of
+    rows of a block is public. Where they are added or removed, positions move, and it follows from
+    a hash of the row's own key; how many rows a block has is private then. That it has none is an
+    error, as it is of all rows together.
+    What is released about a record is what is released about its block.
+
+    Parameters
+    ----------
+    fractions : tuple of float
+        Part of the rows in each block, in the mean where keys decide.
+
+    adjacency : {"replace-one", "add-remove"}
+
+    row_key : str, int or callable, default=None
+        Column that holds the key of a row, or a function of the rows that makes one of each row
+        alone: a number or a text.
+    """
+
+    fractions: tuple[float, ...]
+    adjacency: str
+    row_key: str | int | Callable[[Any], Iterable[Any]] | None = None
+
+    @classmethod
+    def of(cls, fractions, *, row_key, adjacency):
+        """Blocks by fractions of the rows, with the key that the adjacency asks for."""
+        if adjacency == "add-remove" and row_key is None:
+            raise ValueError(
+                "row_key must be given under adjacency='add-remove', where positions of rows "
+                "move: the column that holds a key of each row, or a function of X; got None."
+            )
+        if row_key is not None and not (
+            isinstance(row_key, str) or is_whole(row_key) or callable(row_key)
+        ):
+            raise ValueError(
+                "row_key must be the name or position of a column, or a function of X; got "
+                f"{shown(row_key)}."
+            )
+        return cls(tuple(map(float, fractions)), adjacency, row_key)
+
+    def sizes(self, n_samples):
+        """Number of rows of each block; None where that is private."""
+        if self.adjacency == "add-remove":
+            return None
+        return tuple(np.diff(self._ends(n_samples), prepend=0).tolist())
+
+    def parts(self, X, n_samples):
+        """Positions of the rows of each block.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+            Of which only the key is read.
+
+        n_samples : int
+
+        Returns
+        -------
+        list of ndarray of int
+        """
+        if self.adjacency == "replace-one":
+            order = np.random.default_rng(_SEED).permutation(n_samples)
+            return [np.sort(part) for part in np.split(order, self._ends(n_samples)[:-1])]
+        places = np.array([_place(key) for key in self._keys(X, n_samples)])
+        ends = np.cumsum(self.fractions)[:-1]
+        block = np.searchsorted(ends, places, side="right")
+        parts = [np.flatnonzero(block == b) for b in range(len(self.fractions))]
+        if not all(map(len, parts)):  # as of no rows at all, an estimator can make nothing of it
+            raise ValueError(
+                f"row_key must spread the rows over {len(parts)} blocks, one of which has none: "
+                "it must tell rows apart."
+            )
+        return parts
+
+    def _ends(self, n_samples):
+        return np.rint(np.cumsum(self.fractions) * n_samples).astype(int)
+
+    def _keys(self, X, n_samples):
+        if callable(self.row_key):
+            keys = _made(self.row_key, X)
+        else:
+            keys = list(_column(X, self.row_key))
+        if len(keys) != n_samples:
+            raise ValueError("row_key must give one key a row.")
+        return keys
+
+
+def _made(row_key, X):
+    """Keys by a function, whose errors may quote a row."""
+    with suppress(Exception):
+        return list(row_key(X))
+    raise ValueError("row_key must give one key a row; as a function it raised an error.")
+
+
+def _column(X, key):
+    columns = names_of(X)
+    if columns is not None and key in columns:
+        return X[key]
+    if isinstance(X, list | tuple) and not isinstance(key, str):
+        return [row[key] for row in X]
+    if isinstance(key, str) or not -X.shape[1] <= key < X.shape[1]:
+        raise ValueError(f"row_key must be a column of X; got {shown(key)}.")
+    if columns is not None:
+        return X[columns[key]]
+    column = X[:, [key]]
+    return (column.toarray() if sparse.issparse(X) else np.asarray(column)).ravel()
+
+
+def _place(key):
+    """Place in [0, 1) of a key, the same for a number whatever it is stored as.
+
+    One record can change the type of a column, and with it the text of all other keys.
+    """
+    if isinstance(key, bytes):
+        key = key.decode(errors="replace")
+    if not isinstance(key, str | Real):
+        raise ValueError("row_key must give numbers or texts.")
+    try:
+        text = repr(float(key))
+    except (ValueError, OverflowError):
+        text = str(key)
+    digest = blake2b(text.encode(errors="replace"), digest_size=8, key=_SALT).digest()
+    return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
+
+
+@dataclass(frozen=True)
+class Searched(Candidates):
+    """Rows of a search, what is public of them, and what is fitted to them.
+
+    Parameters
+    ----------
+    estimator, X, y, schema, loss
+        As for `Candidates`.
+
+    classes : ndarray or None
+        Labels of all candidates, declared or those present.
+
+    y_bounds : (float, float) or None
+        Stated range of the target.
+
+    scoring : str
+    """
+
+    classes: np.ndarray | None
+    y_bounds: tuple[float, float] | None
+    scoring: str
+
+    @classmethod
+    def of(cls, search, X, y, *, by_rows=True):
+        """Check the rows of a search, and fix what is the same for all candidates.
+
+        Parameters
+        ----------
+        search : BaseDPSearch
+            With parameters ``estimator``, ``scoring``, ``classes``, ``y_bounds`` and
+            ``adjacency``.
+
+        X, y
+            As they were given to ``fit``.
+
+        by_rows : bool, default=True
+            Whether the scoring must be a mean over rows; without, ``loss`` is None if it is none.
+
+        Returns
+        -------
+        Searched
+        """
+        X, y = _checked(search, X, y)
+        warn_of_delta(search, count_of_rows(X))
+        estimator = clone(search.estimator).set_params(adjacency=search.adjacency)
+        last, prefix, path = estimator, "", ""
+        if isinstance(estimator, DPPipeline):
+            name, last = estimator.steps[-1]
+            prefix, path = f"{name}__", name
+        # Targets within a step may be in other units than those of the step; labels are the same.
+        learner, path = learner_with_path(last, path)
+        within = f"{path}__".removeprefix("__")
+        known = estimator.get_params()
+        classes = bounds = None
+        if is_classifier(estimator):
+            declared = search.classes
+            if declared is None:
+                declared = getattr(learner, "classes", None)
+            classes, _ = encode_labels(y, declared)
+            if f"{within}classes" in known:
+                estimator.set_params(**{f"{within}classes": classes})
+        else:
+            bounds = search.y_bounds
+            if bounds is None:
+                bounds = getattr(last, "y_bounds", None)
+                bounds = None if is_auto(bounds) else bounds
+            if bounds is not None:
+                public_range(None, bounds)
+                if known.get(f"{prefix}y_bounds", 0) is None:
+                    estimator.set_params(**{f"{prefix}y_bounds": bounds})
+        scoring = default_scoring(estimator) if search.scoring is None else search.scoring
+        if not by_rows:
+            check_scoring(scoring, SCORINGS, estimator)
+        loss = None
+        if by_rows or scoring in (*MEANS, "r2"):
+            loss = row_loss(scoring, estimator, classes=classes, y_bounds=bounds)
+        return cls(estimator, X, y, Schema.of(X), loss, classes, bounds, scoring)
+
+    @property
+    def n_samples(self):
+        return len(self.y)
+
+    @property
+    def public_count(self):
+        """Number of rows where it is public; None where it is not."""
+        return self.n_samples if self.estimator.adjacency == "replace-one" else None
+
+    def sizes(self, blocks):
+        """Number of rows of each block, each of which must hold a row of each class.
+
+        Returns
+        -------
+        tuple of int or None
+            None where that is private, of each.
+        """
+        sizes = blocks.sizes(self.n_samples)
+        if sizes is None:
+            return (None,) * len(blocks.fractions)
+        least = 2 if self.classes is None else len(self.classes)
+        if min(sizes) < least:
+            raise ValueError(
+                f"X must have more rows than n_samples={self.n_samples}: the smallest of "
+                f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
+            )
+        return sizes
+
+    def parts(self, blocks):
+        """Rows and targets of each block."""
+        places = blocks.parts(self.X, self.n_samples)
+        return [(rows_of(self.X, positions), self.y[positions]) for positions in places]
+
+    def evaluation(self, target):
+        """Plan of a score that meets ``target``."""
+        return EvaluationPlan.of(
+            self.scoring, target, classes=self.classes, y_bounds=self.y_bounds
+        )
+
+    def constant(self):
+        """What is scored where the chosen candidate could not be fitted: it says nothing."""
+        if self.classes is None:
+            middle = np.mean(self.y_bounds or 0.0)
+            return DummyRegressor(strategy="constant", constant=middle).fit([[0.0]], [0.0])
+        return DummyClassifier(strategy="prior").fit(self.classes[:, None], self.classes)
+
+
+def _checked(search, X, y):
+    """Rows and targets, well formed; what a pipeline prepares stays as it is."""
+    if y is None:
+        raise ValueError(
+            f"{type(search).__name__} requires y to be passed, but the target y is None."
+        )
+    if not isinstance(search.estimator, DPPipeline):
+        numeric = is_regressor(search.estimator)
+        checked, y = checked_data(search, X, y, numeric=numeric)
+        return (X if hasattr(X, "columns") else checked), y
+    with without_values("y", counts=knows_count(search)):
+        y = column_or_1d(y, warn=True)
+    X = framed(X)
+    if sparse.issparse(X):
+        X = X.tocsr()
+    elif count_of_rows(X) is None:
+        X = np.asarray(X)
+    if count_of_rows(X) != len(y):
+        raise ValueError("X and y must have as many rows.")
+    search._store_columns(Schema.of(X))
+    return X, y

@@ -1,1 +1,0 @@
-"""Bounds and rules of the papers as functions of public numbers."""
