@@ -7,7 +7,7 @@ release enters. A release that calls another one leaves the files of that one ou
 import re
 import sys
 import warnings
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +154,7 @@ def _asked(feedback, perturbation, x, y):
     return device.release(point, x, y, *((0.5,) if perturbation == "vector" else ()))
 
 
+@cache
 def files_entered():
     """For each class its own file, and those that its releases enter."""
     entered: dict[str, set[str]] = {name: set() for name in CLAIMS}

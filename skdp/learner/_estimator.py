@@ -677,14 +677,18 @@ class _Learner(
         epsilon, delta = float(self.epsilon), float(self.delta)
         return ApproxDP(epsilon, delta, adjacency=self.adjacency, unit=unit)
 
+    def _read(self, X, y, *, reset, counts):
+        """Rows and targets, checked; no targets where there are none to learn."""
+        if is_regressor(self) or is_classifier(self):
+            numeric = is_regressor(self)
+            return checked_data(self, X, y, reset=reset, numeric=numeric, counts=counts)
+        return checked_rows(self, X, reset=reset), None
+
     def _data(self, X, y, groups):
         """Rows, checked; of a classifier with codes in place of labels."""
-        if not is_classifier(self) and not is_regressor(self):
-            X = checked_rows(self, X, reset=True)
-            return Data(X, None, Users.of(groups, X.shape[0]))
-        X, y = checked_data(self, X, y, numeric=is_regressor(self), counts=groups is None)
+        X, y = self._read(X, y, reset=True, counts=groups is None)
         users = Users.of(groups, X.shape[0])
-        if is_regressor(self):
+        if not is_classifier(self):
             return Data(X, y, users)
         classes, codes = encode_labels(y, getattr(self, "classes", None))
         return Data(X, codes, users, classes)

@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -159,7 +158,6 @@ class Loss(ABC):
         return None
 
 
-@cache
 def check_loss(loss, *, is_minimised=False):
     """Check what a release asks of a loss, on made-up rows: before a charge.
 

@@ -448,7 +448,7 @@ class Sequence:
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than each stage certifies, before a ledger is charged."""
         stages = [stage for plan in (self.first, *self.plans) for stage in plan]
-        with suppress(TypeError):  # a loss of somebody else may have no hash
+        with suppress(TypeError, ValueError):  # losses of others may have no hash, or hold arrays
             stages = list(dict.fromkeys(stages))
         for stage in stages:
             stage.check_n_rows(n_samples)

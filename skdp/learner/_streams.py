@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 
 from skdp._validation import plain, shown
 from skdp.exceptions import StaleStreamError
@@ -25,7 +24,6 @@ from skdp.learner._estimator import (
     with_callbacks,
 )
 from skdp.learner._sequence import StreamRelease
-from skdp.rows._inputs import checked_data, checked_rows
 from skdp.rows._users import Visitors
 
 
@@ -372,13 +370,6 @@ class StreamEstimator(_Learner):
         """
         return self._advance(X, y, groups, fresh=not has_begun(self))
 
-    def _read(self, X, y, *, reset, counts):
-        """Rows and targets, checked."""
-        if is_regressor(self) or is_classifier(self):
-            numeric = is_regressor(self)
-            return checked_data(self, X, y, reset=reset, numeric=numeric, counts=counts)
-        return checked_rows(self, X, reset=reset), None
-
     def _advance(self, X, y, groups, *, fresh):
         context = begun_fit(self)
         line = StreamLine((0, b"")) if fresh else self._stream.line
@@ -397,27 +388,29 @@ class StreamEstimator(_Learner):
                     raise ValueError("groups must be None: this stream protects rows.")
             else:
                 stream = self._stream.latest(self, line)
-                _check_visitors(stream.release, visitors)
+                check_visitors(stream.release, visitors)
             version, charged = new_version(stream.version), []
 
             def charge(cost, account=None):
-                charged.append(cost)
-                return charge_release(self, stream, line, version, cost, account)
+                guarantee, account = charge_release(self, stream, line, version, cost, account)
+                charged.append(guarantee)
+                return guarantee, account
 
             given = () if visitors is None else (visitors,)
             with progress_of(self, context, groups=groups):
                 release, fitted = stream.release.advance(X, targets, charge, *given)
-            if not charged:
-                raise ValueError("advance must call charge before it uses the rows.")
+            guarantee = fitted.pop("guarantee_")
+            if charged != [guarantee]:
+                raise ValueError("advance must charge once, and return what was charged.")
             self._stream = replace(stream, release=release, version=version)
-            self.guarantee_ = self._stated(fitted.pop("guarantee_"), fresh=fresh)
+            self.guarantee_ = self._stated(guarantee, fresh=fresh)
             self.learn(release, fitted)
             # From here on no other copy may go on, whether this one lives or not.
             StreamLine.of(stream.token, version)
         return self
 
 
-def _check_visitors(release, visitors):
+def check_visitors(release, visitors):
     """Refuse users in a stream of rows, rows in one of users, and ids of another kind."""
     visits = getattr(release, "visits", None)
     if (visits is None) != (visitors is None):

@@ -134,12 +134,16 @@ def exact_sum(
 
 def _finite(block: Any) -> Any:
     """Rows with 0 in place of what is no number, each sparse entry stored once."""
-    if sparse.issparse(block):
-        block = sparse.csr_array(block, dtype=float, copy=True)
-        block.sum_duplicates()
-        block.data = np.nan_to_num(block.data, nan=0.0)
+    if not sparse.issparse(block):
+        block = np.asarray(block, dtype=float)
+        return block if np.isfinite(block).all() else np.nan_to_num(block, nan=0.0)
+    block = sparse.csr_array(block, dtype=float)
+    if block.has_canonical_format and np.isfinite(block.data).all():
         return block
-    return np.nan_to_num(np.asarray(block, dtype=float), nan=0.0)
+    block = block.copy()
+    block.sum_duplicates()
+    block.data = np.nan_to_num(block.data, nan=0.0)
+    return block
 
 
 def _rounded_sum(block: Any, bound: float, step: float) -> np.ndarray:

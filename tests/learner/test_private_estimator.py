@@ -25,6 +25,7 @@ from skdp.learner import (
     ObjectivePerturbation,
     OutputPerturbation,
     PrivateEstimator,
+    RowCount,
     Sequence,
     StreamEstimator,
     StreamRelease,
@@ -405,3 +406,39 @@ def test_a_stream_of_ones_own_is_what_it_claims():
     report = replay(Totals(1.0), X, n=40, random_state=0)
     assert report.passed, str(report)
     assert max(found.share for found in report.releases) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("charges", "stated"), [(0, ApproxDP(1.0)), (1, ApproxDP(0.5)), (2, ApproxDP(1.0))]
+)
+def test_a_stream_charges_once_and_states_what_it_charged(charges, stated):
+    class Wrong(RunningSums):
+        def advance(self, X, targets, charge):
+            """Charge as often as the test says, and state what it says."""
+            for _ in range(charges):
+                charge(lambda account: (self.target, account))
+            return replace(self, totals=(0.0,)), dict(guarantee_=stated)
+
+    class Stream(Totals):
+        def begin(self, public):
+            """A stream that is wrong."""
+            return Wrong(public.target, public.n_features)
+
+    with pytest.raises(ValueError, match="advance must charge once"):
+        Stream(1.0).fit(np.eye(3))
+
+
+def test_losses_of_others_may_be_plain_classes():
+    @dataclass
+    class Changed(Steep):  # not frozen: it has no hash
+        table: object = None
+
+    loss = Changed(table=np.ones(2))
+    sizes = dict(loss=loss, n_features=2, row_norm=1.0)
+    sequence = Sequence.plan(
+        ApproxDP(1.0, 1e-5, adjacency="add-remove"),
+        release=lambda budget, n: NoisyDescent.plan(budget, **sizes),
+        n_samples=None,
+        before=[RowCount.planned],
+    )
+    sequence.check_n_rows(100)

@@ -98,19 +98,6 @@ def unit_of_stream(model, visitors):
     return "user"
 
 
-def check_visitors(release, visitors):
-    """Refuse users in a stream of rows, rows in one of users, and ids of another kind."""
-    visits = getattr(release, "visits", None)
-    if (visits is None) != (visitors is None):
-        before = "had none" if visits is None else "had them"
-        raise ValueError(
-            f"groups must be given in all calls of a stream or in none: those before {before}. "
-            "fit starts another stream."
-        )
-    if visits is not None:
-        visits.check(visitors)
-
-
 def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
     """Public numbers of the recursion, in units of half the range of the target.
 

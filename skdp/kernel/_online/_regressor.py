@@ -9,7 +9,6 @@ from skdp._validation import TargetRange, warn_of_bounds
 from skdp.kernel._base import BaseKernelRegressor
 from skdp.kernel._online._plan import (
     check_stream_parameters,
-    check_visitors,
     stream_plan,
     unit_of_stream,
 )
@@ -27,6 +26,7 @@ from skdp.learner import (
     warn_of_delta,
     with_callbacks,
 )
+from skdp.learner._streams import check_visitors
 from skdp.rows import FeatureFunction
 from skdp.rows._inputs import checked_data
 from skdp.rows._users import Visitors
