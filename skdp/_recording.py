@@ -447,7 +447,9 @@ def heard_by(listener: Listener | None) -> AbstractContextManager[None]:
     return _within(_listener, listener)
 
 
-def told(items: Iterable[T], name: str, n_items: int, *, of: str | None = None) -> Iterator[T]:
+def with_progress(
+    items: Iterable[T], name: str, n_items: int, *, of: str | None = None
+) -> Iterator[T]:
     """Yield items; whoever listens to the fit is told of each that is done, or of each hundredth.
 
     Privacy: who listens hears ``name`` and how many parts there are, and notices when a part is

@@ -60,7 +60,7 @@ def show_versions() -> None:
     versions |= {name: _version(name) for name in _REQUIRED + _OPTIONAL}
     sections = [_section("System", system), _section("Python dependencies", versions)]
     for library in threadpool_info():
-        shown = ("internal_api", "version", "num_threads", "architecture", "filepath")
-        values = {name: library[name] for name in shown if name in library}
+        fields = ("internal_api", "version", "num_threads", "architecture", "filepath")
+        values = {name: library[name] for name in fields if name in library}
         sections.append(_section(f"Threads ({library['user_api']})", values))
     print("\n\n".join(sections))

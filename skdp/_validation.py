@@ -23,7 +23,7 @@ LARGEST_ARRAY = 2**27  # numbers: a gigabyte
 _SHOWN = 80  # characters of a value in a message
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Value of a parameter as a message shows it: on one line, and not longer than that."""
     try:
         text = re.sub(r"\s+", " ", repr(value))
@@ -80,7 +80,7 @@ def _check(rule: str, holds: Callable[[float], bool], named: dict[str, Any]) -> 
         except OverflowError:
             valid = False
         if not valid:
-            raise ValueError(f"{name} must be {rule}; got {shown(value)}.")
+            raise ValueError(f"{name} must be {rule}; got {short_repr(value)}.")
 
 
 def finite(**named: Any) -> None:
@@ -123,7 +123,7 @@ def boolean(**named: Any) -> None:
     """Check that each value is a truth value."""
     for name, value in named.items():
         if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} must be True or False; got {shown(value)}.")
+            raise ValueError(f"{name} must be True or False; got {short_repr(value)}.")
 
 
 def positive_int(**named: Any) -> None:
@@ -144,23 +144,25 @@ def int_or_auto(**named: Any) -> None:
 def _positive_int(rule: str, named: dict[str, Any]) -> None:
     for name, value in named.items():
         if not is_whole(value) or value < 1:
-            raise ValueError(f"{name} must be {rule}; got {shown(value)}.")
+            raise ValueError(f"{name} must be {rule}; got {short_repr(value)}.")
         if value > 2**53:
-            raise ValueError(f"{name} must be at most 2**53; got {shown(value)}.")
+            raise ValueError(f"{name} must be at most 2**53; got {short_repr(value)}.")
 
 
 def non_negative_int(**named: Any) -> None:
     """Check that each value is a whole number from 0."""
     for name, value in named.items():
         if not is_whole(value) or value < 0:
-            raise ValueError(f"{name} must be a non-negative int; got {shown(value)}.")
+            raise ValueError(f"{name} must be a non-negative int; got {short_repr(value)}.")
 
 
 def number_or_auto(**named: Any) -> None:
     """Check that each value is "auto" or a positive, finite number."""
     for name, value in named.items():
         if isinstance(value, str) and not is_auto(value):
-            raise ValueError(f"{name} must be 'auto' or a positive number; got {shown(value)}.")
+            raise ValueError(
+                f"{name} must be 'auto' or a positive number; got {short_repr(value)}."
+            )
         if not is_auto(value):
             positive(**{name: value})
 
@@ -185,7 +187,7 @@ def counts(*, least: int = 0, **named: Any) -> np.ndarray:
         whole = (found >= least) & (found < 2**53) & (found == np.rint(found))
         if np.all(whole):
             return found.astype(float)
-    raise ValueError(f"{name} must hold integers of at least {least}; got {shown(values)}.")
+    raise ValueError(f"{name} must hold integers of at least {least}; got {short_repr(values)}.")
 
 
 def one_of(options: Iterable[str], **named: Any) -> None:
@@ -193,7 +195,7 @@ def one_of(options: Iterable[str], **named: Any) -> None:
     for name, value in named.items():
         if not isinstance(value, str) or value not in options:
             listed = ", ".join(repr(option) for option in options)
-            raise ValueError(f"{name} must be one of {listed}; got {shown(value)}.")
+            raise ValueError(f"{name} must be one of {listed}; got {short_repr(value)}.")
 
 
 def check_y_bounds(y_bounds: Any) -> None:
@@ -207,11 +209,11 @@ def check_y_bounds(y_bounds: Any) -> None:
         low, high = y_bounds
     except (TypeError, ValueError):
         raise ValueError(
-            f"y_bounds must be two numbers (low, high); got {shown(y_bounds)}."
+            f"y_bounds must be two numbers (low, high); got {short_repr(y_bounds)}."
         ) from None
     finite(**{"y_bounds[0]": low, "y_bounds[1]": high})
     if not high / 2 - low / 2 > 1e-200:
-        raise ValueError(f"y_bounds must be (low, high), low first; got {shown(y_bounds)}.")
+        raise ValueError(f"y_bounds must be (low, high), low first; got {short_repr(y_bounds)}.")
 
 
 def level_of_the_user() -> int:
@@ -285,6 +287,6 @@ class TargetRange:
         if not 1e-6 <= relative <= 1e6:
             raise ValueError(
                 f"{name} must be between 1e-6 and 1e6 times half the range of y_bounds; "
-                f"got {shown(value)}."
+                f"got {short_repr(value)}."
             )
         return relative

@@ -15,7 +15,7 @@ from skdp._validation import (
     positive,
     positive_int,
     probability,
-    shown,
+    short_repr,
 )
 
 RULES = {
@@ -93,10 +93,10 @@ def test_other_options_are_refused_with_the_list(value):
 
 
 def test_a_value_is_shown_on_one_line_of_80_characters():
-    assert shown("output") == "'output'"
+    assert short_repr("output") == "'output'"
     for long in (np.zeros((40, 40)), list(range(1000)), "x" * 1000, 10**5000, Unprintable()):
-        assert len(shown(long)) <= 80
-        assert "\n" not in shown(long)
+        assert len(short_repr(long)) <= 80
+        assert "\n" not in short_repr(long)
 
 
 class Unprintable:

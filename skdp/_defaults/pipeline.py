@@ -35,3 +35,12 @@ FAR = 12.0
 # Budget of the sum of squares, which only tells how much a loss varies, over that of its sum.
 # Worth: not measured by itself.
 SQUARES = 0.15
+# Budgets of parts of an evaluation over that of a mean. Twice as much where a score divides by the
+# part, or sums its noise over many bins; a half where the part corrects others.
+# Worth: not measured by themselves.
+PRECISE = 2.0
+CORRECTING = 0.5
+
+# Of the budget of a mean, for its bounds: as much as for the sum.
+# Worth: not measured.
+MEAN_BOUNDS = 0.5

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betainc, betainccinv, betaincinv, chdtri, expit, gammaln, ndtri
 
 from skdp._random._source import seed_sequence
-from skdp._validation import fraction, positive_int, probability, shown
+from skdp._validation import fraction, positive_int, probability, short_repr
 from skdp.privacy import GaussianDP, Guarantee, gaussian_epsilon
 
 _LARGEST = 1e150  # beyond, squares overflow
@@ -58,7 +58,7 @@ def check_reusable(**named: Any) -> None:
             if isinstance(part, Iterator):
                 raise ValueError(
                     f"{name} must be data that can be used again, for it is released many times; "
-                    f"got {shown(type(part).__name__)}, which is exhausted after one run. "
+                    f"got {short_repr(type(part).__name__)}, which is exhausted after one run. "
                     "Give a list or an array."
                 )
 
@@ -772,9 +772,9 @@ def check_kinds(guarantee: Any, **functions: Any) -> None:
     """Check that functions are callable, or None, and so that a guarantee is one."""
     for name, function in functions.items():
         if function is not None and not callable(function):
-            raise ValueError(f"{name} must be None or callable; got {shown(function)}.")
+            raise ValueError(f"{name} must be None or callable; got {short_repr(function)}.")
     if guarantee is not None and not isinstance(guarantee, Guarantee):
-        raise ValueError(f"guarantee must be None or a guarantee; got {shown(guarantee)}.")
+        raise ValueError(f"guarantee must be None or a guarantee; got {short_repr(guarantee)}.")
 
 
 def _shares(n: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp.rows._users import Users
 
 
@@ -74,7 +74,8 @@ class DataSet:
         for name, value in (("X", X), ("y", y), ("groups", groups)):
             if isinstance(value, Iterator):
                 raise ValueError(
-                    f"{name} must hold data that can be read again; got {shown(value)}, which is "
+                    f"{name} must hold data that can be read again; got {short_repr(value)}, "
+                    "which is "
                     "exhausted after one run."
                 )
         if sparse.issparse(X):

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from skdp._recording import Kept, OneOfRuns, Perturbed, Released, Selected
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp.audit._data import DataSet, Hostile, Record
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run, last_part, over_names_of_both, public_size, same
@@ -527,7 +527,7 @@ class Ranks:
         if spread and not isinstance(spread[0], MPIEngine):
             raise ValueError(
                 "engine must be 'local', 'mpi' or an MPIEngine for an audit, which hears of no "
-                f"other processes; got {shown(spread[0])}."
+                f"other processes; got {short_repr(spread[0])}."
             )
         return cls((spread or engines)[0])
 

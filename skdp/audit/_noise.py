@@ -805,42 +805,42 @@ def _by_events(fits: list[list[_Entry]], alarm: float) -> tuple[list[Finding], i
         if not known:
             continue
         tests = np.array([_events(*pair) for pair in known])
-        seen, chances = tests[:, 0], np.minimum(tests[:, 1] + _ROUNDING, 1.0)
-        if any(_log_evidence(seen[:, k], chances[:, k]) > least for k in range(_N_EVENTS)):
+        seen, probabilities = tests[:, 0], np.minimum(tests[:, 1] + _ROUNDING, 1.0)
+        if any(_log_evidence(seen[:, k], probabilities[:, k]) > least for k in range(_N_EVENTS)):
             found.append(_shared(i, j, known[0][1].where))
-        elif _log_evidence(np.ones(len(known)), chances[:, 0]) <= least:
+        elif _log_evidence(np.ones(len(known)), probabilities[:, 0]) <= least:
             n_open += 1
     return found[:_SHOWN], n_open
 
 
 def _events(one: _Entry, other: _Entry) -> tuple[np.ndarray, np.ndarray]:
     """What was seen of each event, and how probable it was given the first of the two."""
-    seen, chances = np.zeros(_N_EVENTS), np.zeros(_N_EVENTS)
+    seen, probabilities = np.zeros(_N_EVENTS), np.zeros(_N_EVENTS)
     sums, k = other.sums, 0
     for low, high in one.cells:
         for start, end in ((low, high), (1.0 - high, 1.0 - low)):
             if sums is not None:
                 first = max(int(np.searchsorted(sums, start, side="right")) - 1, 0)
                 last = min(int(np.searchsorted(sums, end, side="left")), len(sums) - 1)
-                seen[k], chances[k] = first <= other.chosen < last, sums[last] - sums[first]
+                seen[k], probabilities[k] = first <= other.chosen < last, sums[last] - sums[first]
                 k += 1
                 continue
             for least, most in other.cells:
                 seen[k] = least < end and most > start
-                chances[k] = end - start + 2.0 * other.widest
+                probabilities[k] = end - start + 2.0 * other.widest
                 k += 1
     if sums is not None and one.sums is not None and len(one.sums) == len(sums):
         seen[-1] = one.chosen == other.chosen
-        chances[-1] = sums[one.chosen + 1] - sums[one.chosen]
-    return seen, chances
+        probabilities[-1] = sums[one.chosen + 1] - sums[one.chosen]
+    return seen, probabilities
 
 
-def _log_evidence(seen: np.ndarray, chances: np.ndarray) -> float:
+def _log_evidence(seen: np.ndarray, probabilities: np.ndarray) -> float:
     """Logarithm of a number that has a mean of 1 at most: p is at most its inverse.
 
     Of each tilt it is a product of ratios, each with a mean of 1 given what came before.
     """
-    expected = np.log1p(np.multiply.outer(np.expm1(_TILTS), chances)).sum(axis=1)
+    expected = np.log1p(np.multiply.outer(np.expm1(_TILTS), probabilities)).sum(axis=1)
     return float(logsumexp(_TILTS * seen.sum() - expected) - np.log(len(_TILTS)))
 
 
@@ -1047,11 +1047,11 @@ def _tail_of_repeats(fits: list[list[_Law]]) -> float:
     """The same of the number of selections that are as in the fit before."""
     each_two = zip(fits[::2], fits[1::2], strict=False)
     pairs = [pair for two in each_two for pair in zip(*two, strict=False)]
-    chances = np.array([max(a.same(), b.same()) for a, b in pairs])
+    probabilities = np.array([max(a.same(), b.same()) for a, b in pairs])
     n_same = sum(a.chosen == b.chosen for a, b in pairs)
 
     def bound(t: float) -> float:
-        return float(np.log1p(chances * np.expm1(t)).sum()) - t * n_same
+        return float(np.log1p(probabilities * np.expm1(t)).sum()) - t * n_same
 
     return _least(bound, 0.0, 30.0) if len(pairs) else 0.0
 

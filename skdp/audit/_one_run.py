@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 
-from skdp._validation import fraction, positive_int, probability, shown
+from skdp._validation import fraction, positive_int, probability, short_repr
 from skdp.audit._black_box import (
     EpsilonEstimate,
     Profile,
@@ -205,7 +205,9 @@ def _sizes(m: int, n_guesses: int | None) -> list[int]:
         return sorted({max(1, m // share) for share in _SHARES})
     positive_int(n_guesses=n_guesses)
     if n_guesses > m:
-        raise ValueError(f"n_guesses must be at most the {m} canaries; got {shown(n_guesses)}.")
+        raise ValueError(
+            f"n_guesses must be at most the {m} canaries; got {short_repr(n_guesses)}."
+        )
     return [int(n_guesses)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._random._source import check_random_state
-from skdp._validation import one_of, plain_arguments, positive_int, shown
+from skdp._validation import one_of, plain_arguments, positive_int, short_repr
 from skdp.audit._black_box import check_kinds
 from skdp.audit._claims import charge_findings
 from skdp.audit._data import MALFORMED, DataSet, Record, check_neighbour
@@ -217,7 +217,8 @@ def replay(
     check_kinds(guarantee)
     if guarantee is not None and groups is not None and guarantee.unit != "user":
         raise ValueError(
-            f"guarantee must have the unit 'user' where groups are given; got {shown(guarantee)}."
+            "guarantee must have the unit 'user' where groups are given; got "
+            f"{short_repr(guarantee)}."
         )
     check_random_state(random_state)
     if isinstance(neighbours, str):
@@ -225,7 +226,7 @@ def replay(
     elif not callable(neighbours) and not isinstance(neighbours, Iterable):
         raise ValueError(
             "neighbours must be 'worst', 'random', a callable of (X, y), or data sets; "
-            f"got {shown(neighbours)}."
+            f"got {short_repr(neighbours)}."
         )
     rng, ranks = np.random.default_rng(random_state), Ranks.of(estimator, engine)
     search = _Search(estimator, X, y, groups, guarantee, queries, rng, ranks)

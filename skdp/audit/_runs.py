@@ -21,7 +21,7 @@ from scipy.special import log_ndtr
 from sklearn.base import BaseEstimator, clone
 
 from skdp._recording import Kept, Released, facts_of_a_fit, released_values
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp.audit._data import DataSet
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.inspection import privacy_report
@@ -550,14 +550,14 @@ class Program:
             if last_part(name) == "n_jobs" and value is not None:
                 raise ValueError(
                     f"{name} must be None for an audit, which hears of no other thread or "
-                    f"process; got {shown(value)}."
+                    f"process; got {short_repr(value)}."
                 )
 
     def refuse_silence(self) -> None:
         """Refuse what was not heard to release anything."""
         raise ValueError(
             "estimator must release by skdp.mechanisms.release to be replayed; "
-            f"{shown(self.target)} recorded no release in this thread and process. "
+            f"{short_repr(self.target)} recorded no release in this thread and process. "
             "Of other code skdp.audit.estimate_epsilon tells, from outside, how private it "
             "can be."
         )

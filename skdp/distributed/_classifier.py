@@ -242,6 +242,8 @@ default="ring"
     4.0 0.0001
     """
 
+    _report_kind = "network"
+
     @_naming_moved
     def __init__(
         self,
@@ -293,6 +295,11 @@ default="ring"
         if changes:
             self.paper = replace(self.paper, **changes)
         return self
+
+    @property
+    def _holds_private_numbers(self):
+        """Whether it keeps ids of users, for streams."""
+        return self.guarantee_.unit == "user"
 
     def _planned_guarantee(self, n_features):
         target = super()._planned_guarantee(n_features)

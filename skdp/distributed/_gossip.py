@@ -18,7 +18,7 @@ from scipy import sparse
 from skdp._grid import INSIDE, SLOPE_BITS, UP, GridNoise, grid_below, grid_rows, row_step
 from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import is_recorded
-from skdp._validation import plain_arguments, positive, positive_int, shown
+from skdp._validation import plain_arguments, positive, positive_int, short_repr
 from skdp.learner import HingeLoss, MulticlassHingeLoss, unit_guarantee
 from skdp.learner._losses import Loss
 from skdp.linear_model._rules import AUTOMATIC_CONSTANT
@@ -865,8 +865,8 @@ def _constant(intercept_scaling: float | None, x_norm: float) -> float:
     if not _LIMIT_LEAST <= constant <= _LIMIT_LARGEST:
         raise ValueError(
             f"intercept_scaling must be between {_LIMIT_LEAST * x_norm:g} and "
-            f"{_LIMIT_LARGEST * x_norm:g} for x_norm={shown(x_norm)}; "
-            f"got {shown(intercept_scaling)}."
+            f"{_LIMIT_LARGEST * x_norm:g} for x_norm={short_repr(x_norm)}; "
+            f"got {short_repr(intercept_scaling)}."
         )
     step = grid_below(constant, _GRID_BITS)
     return math.floor(constant / step) * step
@@ -895,7 +895,7 @@ def _grids(
     if not reach / (rows * slopes) < _LIMIT_NOISE:
         raise ValueError(
             "epsilon must be larger: the noise would not fit into the 53 bits of a float; "
-            f"got {shown(target.epsilon)}."
+            f"got {short_repr(target.epsilon)}."
         )
     return rows, slopes * rows
 

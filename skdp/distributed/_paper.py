@@ -20,7 +20,7 @@ from skdp._validation import (
     one_of,
     plain,
     positive,
-    shown,
+    short_repr,
 )
 from skdp.distributed._gossip import GossipRelease, GossipUpdate, kinds_of_noise
 from skdp.learner import (
@@ -118,12 +118,12 @@ class PaperAlgorithm:
     keep_iterates: bool = False
 
     def __repr__(self) -> str:
-        shown = [
+        changed = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in fields(self)
             if repr(getattr(self, field.name)) != repr(field.default)
         ]
-        return f"PaperAlgorithm({', '.join(shown)})"
+        return f"PaperAlgorithm({', '.join(changed)})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters, by name.
@@ -157,7 +157,9 @@ class PaperAlgorithm:
         else:
             positive(step=self.step)
         if isinstance(self.sparsity, str) and not is_auto(self.sparsity):
-            raise ValueError(f"sparsity must be 'auto' or a number; got {shown(self.sparsity)}.")
+            raise ValueError(
+                f"sparsity must be 'auto' or a number; got {short_repr(self.sparsity)}."
+            )
         if not is_auto(self.sparsity):
             non_negative(sparsity=self.sparsity)
         for name in ("radius", "huber_width", "alpha", "step", "sparsity"):
@@ -168,7 +170,7 @@ class PaperAlgorithm:
         is_uniform = isinstance(self.average, str) and self.average == "uniform"
         if not isinstance(self.average, bool | np.bool_) and not is_uniform:
             raise ValueError(
-                f"average must be True, 'uniform' or False; got {shown(self.average)}."
+                f"average must be True, 'uniform' or False; got {short_repr(self.average)}."
             )
         boolean(keep_iterates=self.keep_iterates)
         if self.noise == "gaussian" and delta == 0.0:

@@ -14,7 +14,7 @@ from skdp._validation import (
     number_or_auto,
     positive,
     positive_int,
-    shown,
+    short_repr,
 )
 from skdp.distributed._gossip import GossipRelease, GossipUpdate
 from skdp.distributed._paper import PaperAlgorithm, paper_form, paper_of
@@ -94,7 +94,7 @@ class Plan:
         if topology.n_nodes * size > LARGEST_ARRAY:
             raise ValueError(
                 f"n_nodes must be at most {LARGEST_ARRAY // size:,} for {size:,} "
-                f"parameters a node; got {shown(estimator.n_nodes)}."
+                f"parameters a node; got {short_repr(estimator.n_nodes)}."
             )
         sources: tuple = ()
         if estimator.random_state is not None:
@@ -153,7 +153,7 @@ class Plan:
         if most > self.release.most_rows:
             raise ValueError(
                 f"batch_size must be at most {self.release.most_rows:,}, or sums would be "
-                f"rounded; got {shown(self.paper.batch_size)} and {most:,} "
+                f"rounded; got {short_repr(self.paper.batch_size)} and {most:,} "
                 f"{'users' if self.unit == 'user' else 'rows'} of a node."
             )
         n_mixings = self.update.n_mixings
@@ -163,7 +163,8 @@ class Plan:
             raise ValueError(
                 f"keep_iterates must be False for {n_rounds:,} rounds of "
                 f"{self.topology.n_nodes:,} nodes with {self.size:,} parameters each: at "
-                f"most {LARGEST_ARRAY:,} numbers are kept; got {shown(self.paper.keep_iterates)}."
+                f"most {LARGEST_ARRAY:,} numbers are kept; got "
+                f"{short_repr(self.paper.keep_iterates)}."
             )
 
 
@@ -186,5 +187,7 @@ def check_parameters(estimator):
     if estimator.paper is None:
         return
     if not isinstance(estimator.paper, PaperAlgorithm):
-        raise ValueError(f"paper must be None or a PaperAlgorithm; got {shown(estimator.paper)}.")
+        raise ValueError(
+            f"paper must be None or a PaperAlgorithm; got {short_repr(estimator.paper)}."
+        )
     estimator.paper.check(estimator.delta)

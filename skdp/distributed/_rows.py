@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._grid import TINY
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp.distributed._gossip import batches
 from skdp.learner import check_unchanged, warn_of_seed
 from skdp.linear_model._comparator import best_in_ball
@@ -39,7 +39,8 @@ def common_classes(given, known):
         return given if known is None else known
     if _sorted(given) != _sorted(known):
         raise ValueError(
-            f"classes must be those of the stream, {shown(list(known))}; got {shown(given)}."
+            f"classes must be those of the stream, {short_repr(list(known))}; got "
+            f"{short_repr(given)}."
         )
     return known
 
@@ -68,8 +69,8 @@ def owners_of(node, n_rows, mine, n_before, topology, counts=True):
     if len(strange):
         here = [topology.name(i) for i in mine.tolist()]
         raise ValueError(
-            f"node must hold nodes of this process, {shown(here)}, only; "
-            f"got {shown(strange.tolist()[0])}."
+            f"node must hold nodes of this process, {short_repr(here)}, only; "
+            f"got {short_repr(strange.tolist()[0])}."
         )
     return owners
 
@@ -286,7 +287,7 @@ def regret(estimator, X, y, node, of, tolerance):
     check_unchanged(estimator, plan.params)
     if not plan.paper.keep_iterates:
         raise ValueError(
-            f"keep_iterates must be True for a regret; got {shown(plan.paper.keep_iterates)}."
+            f"keep_iterates must be True for a regret; got {short_repr(plan.paper.keep_iterates)}."
         )
     X, y = checked_data(estimator, X, y, reset=False)
     codes = encode_labels(y, plan.classes)[1]

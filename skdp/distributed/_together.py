@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from skdp._validation import one_of, shown
+from skdp._validation import one_of, short_repr
 from skdp.engines import LocalEngine, MPIEngine
 
 _BLOCK_DIGEST = 4  # numbers of a digest
@@ -17,7 +17,7 @@ def engine_of(engine):
         one_of(("local", "mpi"), engine=engine)
         return LocalEngine() if engine == "local" else MPIEngine()
     if not hasattr(engine, "exchange"):
-        raise ValueError(f"engine must be 'local', 'mpi' or an Engine; got {shown(engine)}.")
+        raise ValueError(f"engine must be 'local', 'mpi' or an Engine; got {short_repr(engine)}.")
     return engine
 
 

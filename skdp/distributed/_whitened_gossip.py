@@ -693,7 +693,7 @@ class WhitenedGossip:
             Bound on the l1 norm of a row, if there is a closer one than from ``row_norm``.
         """
         size = loss.n_outputs * n_features
-        check_span(NoiseLaw.meeting(target, size=size), size, target.epsilon, growth=_LIMIT_GROWTH)
+        check_span(NoiseLaw.meeting(target, size=size), size, target, growth=_LIMIT_GROWTH)
         budget = target if target.delta == 0.0 else target.gaussian_target()
         source = (
             "network of Li, Zhou, Xiong, Wang and Wang, IEEE TKDE 2018; descent of "

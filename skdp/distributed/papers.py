@@ -42,7 +42,7 @@ from skdp._validation import (
     positive,
     positive_int,
     probability,
-    shown,
+    short_repr,
 )
 from skdp.privacy import gaussian_delta
 
@@ -363,7 +363,7 @@ def threshold_level(steps, *, n_features, energy):
     non_negative(energy=energy)
     values = np.asarray(steps, dtype=np.float64)
     if not np.all((values > 0.0) & np.isfinite(values)):
-        raise ValueError(f"steps must hold positive, finite numbers; got {shown(steps)}.")
+        raise ValueError(f"steps must hold positive, finite numbers; got {short_repr(steps)}.")
     levels = values * math.sqrt(energy / n_features)
     return levels if levels.ndim else float(levels)
 
@@ -422,7 +422,7 @@ def _gradient_scale(n_nodes, diameter, gradient_norm, energy):
 def _factor(mixing_factor):
     non_negative(mixing_factor=mixing_factor)
     if mixing_factor > 1.0:
-        raise ValueError(f"mixing_factor must be at most 1; got {shown(mixing_factor)}.")
+        raise ValueError(f"mixing_factor must be at most 1; got {short_repr(mixing_factor)}.")
 
 
 @plain_arguments
@@ -430,7 +430,7 @@ def positive_steps(steps):
     """Steps as an array, checked."""
     values = np.asarray(steps, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.all((values > 0.0) & np.isfinite(values)):
-        raise ValueError(f"steps must hold positive, finite numbers; got {shown(steps)}.")
+        raise ValueError(f"steps must hold positive, finite numbers; got {short_repr(steps)}.")
     return values
 
 
@@ -803,7 +803,8 @@ def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, sm
     weights = np.asarray(self_weight, dtype=np.float64)
     if weights.shape not in ((), steps.shape) or not np.all((weights >= 0) & (weights <= 1)):
         raise ValueError(
-            f"self_weight must be in [0, 1], one number or {len(steps)}; got {shown(self_weight)}."
+            f"self_weight must be in [0, 1], one number or {len(steps)}; got "
+            f"{short_repr(self_weight)}."
         )
     kinked = smoothness == math.inf
     factors = np.abs(1.0 - steps * strong_convexity)
@@ -811,8 +812,8 @@ def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, sm
         positive(smoothness=smoothness)
         if smoothness < strong_convexity:
             raise ValueError(
-                f"smoothness must be at least strong_convexity = {shown(strong_convexity)}; "
-                f"got {shown(smoothness)}."
+                f"smoothness must be at least strong_convexity = {short_repr(strong_convexity)}; "
+                f"got {short_repr(smoothness)}."
             )
         factors = np.maximum(factors, np.abs(1.0 - steps * smoothness))
     elif np.any(steps[1:] * strong_convexity > 1.0):

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import positive, shown
+from skdp._validation import positive, short_repr
 from skdp.exceptions import DistributedError
 from skdp.topology import Topology
 
@@ -65,7 +65,7 @@ def entries_of(token: object) -> dict[str, tuple[str, str]] | None:
     if not isinstance(token, dict):
         return None
     return {
-        str(name): (shown(value), digest_of(value).hex())
+        str(name): (short_repr(value), digest_of(value).hex())
         for name, value in sorted(token.items(), key=lambda item: str(item[0]))
     }
 

@@ -11,7 +11,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import non_negative, positive_int, shown
+from skdp._validation import non_negative, positive_int, short_repr
 from skdp.inspection._axes import checked_axes
 
 
@@ -289,13 +289,13 @@ def _steps(estimator):
     if len(steps) < 2:
         raise ValueError(
             "estimator must be a pipeline of transformers and a linear model; "
-            f"got {shown(estimator)}."
+            f"got {short_repr(estimator)}."
         )
     check_is_fitted(steps[-1])
     if np.ndim(getattr(steps[-1], "coef_", 0.0)) != 2:
         raise ValueError(
             "estimator must end with a model whose coef_ has one row for each output; "
-            f"got {shown(steps[-1])}."
+            f"got {short_repr(steps[-1])}."
         )
     return steps
 
@@ -315,7 +315,7 @@ def _parts(steps):
         if _longest_row(step) is None:
             raise ValueError(
                 "estimator must have nothing but a Normalizer or a RowNormClipper between columns "
-                f"and model; got {shown(step)}."
+                f"and model; got {short_repr(step)}."
             )
     check_is_fitted(first)
     numbered = [f"x{i}" for i in range(first.n_features_in_)]
@@ -361,13 +361,14 @@ def _row_factor(steps, parts, model):
 
 def _checked_columns(columns, known):
     if isinstance(columns, str):
-        raise ValueError(f"columns must be a list of names; got {shown(columns)}.")
+        raise ValueError(f"columns must be a list of names; got {short_repr(columns)}.")
     columns = list(columns)
     drawable = [name for name, part in known.items() if part.is_numeric or len(part.categories)]
     unknown = [name for name in columns if name not in drawable]
     if unknown or not columns:
         raise ValueError(
-            f"columns must name columns with a range or with categories, of {shown(drawable)}; "
-            f"got {shown(unknown or columns)}."
+            "columns must name columns with a range or with categories, of "
+            f"{short_repr(drawable)}; "
+            f"got {short_repr(unknown or columns)}."
         )
     return columns

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp._validation import shown
+from skdp._validation import short_repr
 
 
 class OneAxes:
@@ -26,5 +26,5 @@ def checked_axes(ax, n, what):
 
     axes = np.asarray(ax, dtype=object).ravel()
     if len(axes) != n or not all(isinstance(one, Axes) for one in axes):
-        raise ValueError(f"ax must hold {what}, or be None; got {shown(ax)}.")
+        raise ValueError(f"ax must hold {what}, or be None; got {short_repr(ax)}.")
     return axes

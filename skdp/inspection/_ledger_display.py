@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from skdp._validation import one_of, shown
+from skdp._validation import one_of, short_repr
 from skdp.inspection._axes import OneAxes
 from skdp.privacy import BudgetLedger
 
@@ -89,7 +89,9 @@ class BudgetLedgerDisplay(OneAxes):
         if isinstance(ledger, str | os.PathLike):
             ledger = BudgetLedger(ledger)
         if not isinstance(ledger, BudgetLedger):
-            raise ValueError(f"ledger must be a BudgetLedger or its path; got {shown(ledger)}.")
+            raise ValueError(
+                f"ledger must be a BudgetLedger or its path; got {short_repr(ledger)}."
+            )
         one_of(("label", "team"), by=by)
         display = cls(list(ledger._courses(by)), ledger.epsilon, ledger.delta)
         return display.plot(ax, name=name, **kwargs)

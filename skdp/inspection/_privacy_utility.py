@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer
 
-from skdp._validation import finite, positive, shown
+from skdp._validation import finite, positive, short_repr
 from skdp.inspection._axes import OneAxes
 
 
@@ -115,7 +115,7 @@ class PrivacyUtilityDisplay(OneAxes):
         stages = getattr(search, "stages_", None)
         if not stages:
             raise ValueError(
-                f"search must be a fitted DPEpsilonSearch, with stages_; got {shown(search)}."
+                f"search must be a fitted DPEpsilonSearch, with stages_; got {short_repr(search)}."
             )
         missed, spent = "" if search.reached_ else "target not reached; ", search.spent_
         point = f"epsilon={spent.epsilon:.3g}, delta={spent.delta:.3g}"
@@ -171,8 +171,9 @@ class PrivacyUtilityDisplay(OneAxes):
             means, spreads = results["mean_test_score"], results["std_test_score"]
         except (KeyError, TypeError, ValueError):
             raise ValueError(
-                f"search must have cv_results_ with one score and parameter {shown(parameter)}; "
-                f"got {shown(search)}."
+                "search must have cv_results_ with one score and parameter "
+                f"{short_repr(parameter)}; "
+                f"got {short_repr(search)}."
             ) from None
         n_splits = sum(key.startswith("split") and key.endswith("_test_score") for key in results)
         epsilons = np.unique(tried)
@@ -218,7 +219,7 @@ class PrivacyUtilityDisplay(OneAxes):
         """
         if not isinstance(estimators, list | tuple) or not estimators:
             raise ValueError(
-                f"estimators must be a list of fitted estimators; got {shown(estimators)}."
+                f"estimators must be a list of fitted estimators; got {short_repr(estimators)}."
             )
         score = scoring or (lambda estimator, X, y: estimator.score(X, y))
         score_name = "score"
@@ -292,7 +293,9 @@ class PrivacyUtilityDisplay(OneAxes):
         """Numbers to draw, in the order of epsilon."""
         epsilons = _numbers("epsilons", self.epsilons)
         if epsilons.ndim != 1 or not len(epsilons):
-            raise ValueError(f"epsilons must be a list of numbers; got {shown(self.epsilons)}.")
+            raise ValueError(
+                f"epsilons must be a list of numbers; got {short_repr(self.epsilons)}."
+            )
         for epsilon in epsilons:
             positive(epsilons=float(epsilon))
         shape, order = epsilons.shape, np.argsort(epsilons, kind="stable")
@@ -313,7 +316,9 @@ def _numbers(name, values, shape=None):
     except (TypeError, ValueError):
         found = np.empty(0)
     if shape is not None and found.shape != shape:
-        raise ValueError(f"{name} must hold numbers in the shape {shape}; got {shown(values)}.")
+        raise ValueError(
+            f"{name} must hold numbers in the shape {shape}; got {short_repr(values)}."
+        )
     return found
 
 
@@ -329,6 +334,6 @@ def _epsilon_of(estimator):
     if full is None:
         raise ValueError(
             "estimators must have one parameter epsilon each, themselves or in one step; "
-            f"got {shown(estimator)}."
+            f"got {short_repr(estimator)}."
         )
     return float(params[full])

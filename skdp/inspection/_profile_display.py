@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import positive, shown
+from skdp._validation import positive, short_repr
 from skdp.inspection._axes import OneAxes
 from skdp.privacy import ApproxDP, Guarantee
 
@@ -166,7 +166,7 @@ def _named(guarantees):
     ):
         raise ValueError(
             "guarantees must be guarantees, in a list or in a dict by name, such as "
-            f"{{'model': model.guarantee_}}; got {shown(guarantees)}."
+            f"{{'model': model.guarantee_}}; got {short_repr(guarantees)}."
         )
     if len({(one.adjacency, one.unit) for one in guarantees.values()}) > 1:
         raise ValueError(

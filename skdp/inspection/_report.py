@@ -19,17 +19,12 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import __version__, privacy
-from skdp._validation import is_auto, shown
-from skdp.distributed import DistributedDPClassifier
+from skdp._validation import is_auto, short_repr
 from skdp.exceptions import NoConversionError
 from skdp.inspection import _report_page as page
 from skdp.inspection import _report_texts as texts
-from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.learner import StatedGuarantee
-from skdp.linear_model import MIPrivateSGDRegressor
-from skdp.metrics import Evaluation
-from skdp.model_selection import DPEpsilonSearch, DPGridSearch, DPRandomizedSearch
-from skdp.pipeline import DPPipeline, guarantee_of
+from skdp.pipeline import guarantee_of
 from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
 from skdp.privacy import Guarantee
 
@@ -182,15 +177,13 @@ def _size(guarantee, is_pure):
     return None if is_pure or not isinstance(behind, privacy.GaussianDP) else behind.mu**2
 
 
-_SEARCHES = (DPGridSearch, DPRandomizedSearch, DPEpsilonSearch)
-_KINDS = (
-    ("pipeline", (DPPipeline, Pipeline, ColumnTransformer, FeatureUnion)),
-    ("search", _SEARCHES),
-    ("stream", (DPOnlineKernelRegressor, ReleasedKernelRegressor)),
-    ("network", (DistributedDPClassifier,)),
-    ("local", (MIPrivateSGDRegressor,)),
-    ("evaluation", (Evaluation,)),
-)
+def _kind_of(fitted):
+    """What a report calls it: what its class says by ``_report_kind``."""
+    if isinstance(fitted, Pipeline | ColumnTransformer | FeatureUnion):
+        return "pipeline"
+    if hasattr(fitted, "cv_results_") and not isinstance(fitted, StatedGuarantee):
+        return "search"
+    return getattr(type(fitted), "_report_kind", "estimator")
 
 
 @dataclass(frozen=True)
@@ -218,11 +211,8 @@ class Subject:
     @property
     def holds_private_numbers(self):
         """Whether it, or a step, holds private numbers and has to stay with the curator."""
-        if self.kind == "evaluation":
-            return False
-        return any(
-            _holds_private_numbers(step) for _, step, _ in [*self.steps, ("", self.fitted, "")]
-        )
+        steps = [step for _, step, _ in self.steps]
+        return any(getattr(one, "_holds_private_numbers", False) for one in [self.fitted, *steps])
 
     @property
     def third_party(self):
@@ -264,10 +254,11 @@ def _thawed(step):
 def _learners(fitted):
     """Yield what states a guarantee of its own, wherever it stands."""
     fitted = _thawed(fitted)
-    if isinstance(fitted, StatedGuarantee | Evaluation):
+    own = getattr(type(fitted), "_report_kind", "")
+    if isinstance(fitted, StatedGuarantee) or own == "evaluation":
         yield fitted
     parts = [part for _, part in _parts(fitted) or ()]
-    if hasattr(fitted, "best_params_") or isinstance(fitted, _SEARCHES):
+    if hasattr(fitted, "best_params_") or own == "search":
         parts += [getattr(fitted, "best_estimator_", None), fitted.estimator]
     for part in parts:
         yield from _learners(part)
@@ -288,20 +279,18 @@ def subject_of(fitted, public=()):
     Subject
     """
     fitted = _thawed(fitted)
-    kind = next((kind for kind, types in _KINDS if isinstance(fitted, types)), "estimator")
-    if isinstance(fitted, Evaluation):
+    kind = _kind_of(fitted)
+    if kind == "evaluation":
         return Subject(fitted, kind, fitted.guarantee_)
     if isinstance(fitted, type) or not hasattr(fitted, "get_params"):
         raise ValueError(
-            f"fitted must be a fitted estimator or an Evaluation; got {shown(fitted)}."
+            f"fitted must be a fitted estimator or an Evaluation; got {short_repr(fitted)}."
         )
     if isinstance(fitted, StatedGuarantee) and hasattr(fitted, "guarantee_"):
         guarantee = fitted.guarantee_
     else:
         check_is_fitted(fitted)
         guarantee = guarantee_of(fitted, public=public)
-    if not isinstance(fitted, StatedGuarantee) and hasattr(fitted, "cv_results_"):
-        kind = "search"
     return Subject(fitted, kind, guarantee, list(_steps(fitted, public)))
 
 
@@ -339,26 +328,17 @@ def _steps(fitted, public):
 
 def _parts(step):
     """Names and parts of a container, None of what is none."""
-    if isinstance(step, DPPipeline | Pipeline):
-        return getattr(step, "steps_", step.steps)
     if isinstance(step, ColumnTransformer):
         parts = getattr(step, "transformers_", step.transformers)
         return [(name, part) for name, part, _ in parts]
     if isinstance(step, FeatureUnion):
         return step.transformer_list
+    if _kind_of(step) == "pipeline":
+        return getattr(step, "steps_", step.steps)
     if is_wrapper(step):
         known = WRAPPERS[type(step)]
         return [(known.parameter, known.inner(step, fitted=True))]
     return None
-
-
-def _holds_private_numbers(step):
-    """Live streams have sums without noise, what answers queries rows, others users' ids."""
-    if isinstance(step, DPKernelRidge):
-        return not hasattr(step, "coef_")
-    if isinstance(step, DistributedDPClassifier):
-        return step.guarantee_.unit == "user"
-    return isinstance(step, DPOnlineKernelRegressor)
 
 
 def _role(step, path, public):
@@ -396,7 +376,9 @@ def _balance(ledger):
     if isinstance(ledger, str | os.PathLike):
         ledger = privacy.BudgetLedger(ledger)
     if not isinstance(ledger, privacy.BudgetLedger):
-        raise ValueError(f"ledger must be a BudgetLedger, its path or None; got {shown(ledger)}.")
+        raise ValueError(
+            f"ledger must be a BudgetLedger, its path or None; got {short_repr(ledger)}."
+        )
     told = ledger._summary()
     return {
         "name": Path(ledger.path).name if ledger.path else "in memory",
@@ -597,7 +579,7 @@ def _value(value):
     """Text of a parameter, in which functions have their names and no addresses."""
     if callable(value):
         return getattr(value, "__qualname__", type(value).__name__)
-    return _short(shown(value))
+    return _short(short_repr(value))
 
 
 def _short(text, most=120):
@@ -605,29 +587,6 @@ def _short(text, most=120):
 
 
 _DELTAS = (1e-9, 1e-6, 1e-3)
-
-_METHODS = {
-    privacy.BoundedRangeDP: "ranges of selections, composed as Dong, Durfee and Rogers do",
-    privacy.ComposedDP: "composition of the distributions of privacy losses, rounded up",
-    privacy.GaussianDP: "Gaussian noise, composed exactly: squares of mu add up",
-    privacy.JointLogisticDP: "the joint distribution of the gradients of all classes",
-    privacy.MutualInformationPrivacy: "nats of mutual information add up; so does the worst case",
-    privacy.ParallelDP: "disjoint parts of the data: the largest loss of a part counts",
-    privacy.RandomRunsDP: "the best of a secret random number of runs (Papernot and Steinke 2022)",
-    privacy.ZCDP: "zero-concentrated differential privacy: rho adds up",
-    Guarantee: "the privacy profile of the mechanism",
-}
-_DEFINITIONS = {
-    privacy.GaussianDP: "Gaussian differential privacy",
-    privacy.ZCDP: "zero-concentrated differential privacy",
-    privacy.MutualInformationPrivacy: "local differential privacy, and bounded mutual information",
-    Guarantee: "differential privacy with a proven privacy profile",
-}
-
-
-def _of_kind(table, guarantee):
-    """Text of the first kind that a guarantee is of."""
-    return next(text for kind, text in table.items() if isinstance(guarantee, kind))
 
 
 def report_of(subject, ledger, about):
@@ -678,14 +637,10 @@ def report_of(subject, ledger, about):
         "nist_sp_800_226": _named(("layer", "status", "text"), layers),
         "glossary": _named(("term", "meaning"), texts.GLOSSARY.items()),
     }
-    notes = [str(note) for one in _with_notes(subject.fitted) for note in one.report_notes()]
+    learners = [subject.fitted, *(step for _, step in _parts(subject.fitted) or ())]
+    own = [one.report_notes() for one in learners if hasattr(one, "report_notes")]
+    notes = [str(note) for told in own for note in told]
     return {**data, "notes": notes} if notes else data
-
-
-def _with_notes(fitted):
-    """An estimator and its steps, of those that have notes of their own."""
-    steps = [step for _, step in _parts(fitted) or ()]
-    return [one for one in (fitted, *steps) if hasattr(one, "report_notes")]
 
 
 def _named(names, rows):
@@ -699,7 +654,7 @@ def _guarantee(guarantee, epsilon, delta):
         "adjacency": guarantee.adjacency,
         "epsilon": epsilon,
         "delta": delta,
-        "definition": _definition(guarantee),
+        "definition": guarantee._definition,
         "sentence": str(guarantee),
         "mechanism": guarantee.mechanism,
         "source": guarantee.source,
@@ -707,12 +662,6 @@ def _guarantee(guarantee, epsilon, delta):
         "curve": [{"delta": d, "epsilon": texts.finite(guarantee.epsilon_at(d))} for d in deltas],
         "conversions": list(_conversions(guarantee)),
     }
-
-
-def _definition(guarantee):
-    if not isinstance(guarantee, privacy.ApproxDP):
-        return _of_kind(_DEFINITIONS, guarantee)
-    return "approximate differential privacy" if guarantee.delta else "pure differential privacy"
 
 
 def _conversions(guarantee):
@@ -762,7 +711,7 @@ def _releases_of_search(subject, is_pure):
     for path, step, _ in subject.steps:
         facts = _facts_of(step)
         last += releases_of(facts, guarantee, path) if facts else []
-    if isinstance(search, DPEpsilonSearch):
+    if hasattr(search, "stages_"):
         before = search.stages_[:-1]
         points = ", ".join(f"epsilon {stage.epsilon:.4g}" for stage in before)
         rows = [stated("fits of the stages before the last", points)] if before else []
@@ -818,7 +767,7 @@ def _accounting(subject):
         method = "one release, or releases whose epsilons add up"
         text = "Epsilon and delta are those of the proof; the epsilons of several releases add up."
     else:
-        method = _of_kind(_METHODS, behind)
+        method = behind._accounting
         claimed = "The proof says more than epsilon and delta" if is_point else "The promise is"
         text = (
             f"{claimed}: {_within(behind._claim())}. The losses of several "
@@ -918,7 +867,9 @@ class PrivacyReport:
             ".json": self.to_json,
         }
         if path.suffix not in forms:
-            raise ValueError(f"path must end with {', '.join(forms)}; got {shown(str(path))}.")
+            raise ValueError(
+                f"path must end with {', '.join(forms)}; got {short_repr(str(path))}."
+            )
         path.write_text(forms[path.suffix](), encoding="utf-8")
 
     def __str__(self) -> str:
@@ -997,11 +948,11 @@ def privacy_report(
     Privacy report: DPLogisticRegression
     """
     if isinstance(public, str):
-        raise ValueError(f"public must be a tuple of steps; got {shown(public)}.")
+        raise ValueError(f"public must be a tuple of steps; got {short_repr(public)}.")
     about = {"dataset": dataset, "purpose": purpose, "responsible": responsible}
     for name, text in about.items():
         if not isinstance(text, str | None):
-            raise ValueError(f"{name} must be a string or None; got {shown(text)}.")
+            raise ValueError(f"{name} must be a string or None; got {short_repr(text)}.")
     return PrivacyReport(report_of(subject_of(fitted, tuple(public)), ledger, about))
 
 

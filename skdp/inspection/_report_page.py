@@ -51,30 +51,30 @@ def _value(value):
 
 
 def _special_promise(data):
-    told = data["guarantee"]
+    section = data["guarantee"]
     yield Heading("The promise in technical terms", for_specialists=True)
     yield Fields(
-        ("In one sentence", told["sentence"]),
-        ("Kind of promise", told["definition"]),
-        ("Method", told.get("mechanism")),
-        ("Rests on", told.get("source")),
+        ("In one sentence", section["sentence"]),
+        ("Kind of promise", section["definition"]),
+        ("Method", section.get("mechanism")),
+        ("Rests on", section.get("source")),
     )
-    if told["definition"].startswith("approximate"):
+    if section["definition"].startswith("approximate"):
         yield Text("Approximate is the technical name of promises whose delta is not 0.")
-    curve = [point for point in told.get("curve") or () if point["epsilon"] is not None]
+    curve = [point for point in section.get("curve") or () if point["epsilon"] is not None]
     if curve:
-        at = f" at delta {chance_of(told['delta'])}" if told["delta"] else ""
-        quoted = told["epsilon"] is not None
-        own = f" Quote epsilon {rounded_up(told['epsilon'])}{at}." if quoted else ""
+        at = f" at delta {chance_of(section['delta'])}" if section["delta"] else ""
+        quoted = section["epsilon"] is not None
+        own = f" Quote epsilon {rounded_up(section['epsilon'])}{at}." if quoted else ""
         yield Text(
             "The same promise in other numbers: at a smaller delta it has a larger epsilon. All "
             f"of these hold at once.{own}"
         )
         rows = ((chance_of(point["delta"]), rounded_up(point["epsilon"])) for point in curve)
         yield Table(("delta", "epsilon"), rows, (0, 1))
-    if told.get("conversions"):
+    if section.get("conversions"):
         yield Text("Further numbers that follow from the promise:")
-        rows = ((one["name"], _value(one["value"])) for one in told["conversions"])
+        rows = ((one["name"], _value(one["value"])) for one in section["conversions"])
         yield Table(("what", "number"), rows, (1,))
 
 
@@ -124,13 +124,13 @@ def _share(alike):
 
 
 def _special_accounting(data):
-    told = data["accounting"]
+    section = data["accounting"]
     yield Heading("How the losses add up", for_specialists=True)
-    yield Text(f"{told['text']} What counts is the total, which is the promise at the top.")
-    slack = told.get("slack") or 0.0
+    yield Text(f"{section['text']} What counts is the total, which is the promise at the top.")
+    slack = section.get("slack") or 0.0
     yield Fields(
-        ("Method", told["method"]),
-        ("Total", told["total"]),
+        ("Method", section["method"]),
+        ("Total", section["total"]),
         ("Claimed, but not used", f"{slack:.3g} of epsilon" if slack > 1e-4 else None),
     )
 
@@ -169,18 +169,18 @@ def title_of(data):
 
 def first_page_of(data):
     """Blocks of the first page, all of which a reader must have seen."""
-    told, subject = data["guarantee"], data["subject"]
+    section, subject = data["guarantee"], data["subject"]
     yield Text(data["headline"], lead=True)
-    for caveat in told.get("caveats") or ():
+    for caveat in section.get("caveats") or ():
         yield Text(f"Caveat: {caveat}.", warns=True)
     stated, does = data.get("stated") or {}, subject.get("does") or ""
-    unit = told["unit"]
+    unit = section["unit"]
     yield Fields(
         ("Result", f"{subject['type']}: {does}" if does else subject["type"]),
         ("Data", stated.get("dataset") or "not stated"),
         ("Purpose", stated.get("purpose") or "not stated"),
         ("Who is protected", UNITS.get(unit, f"each {unit} in the data")),
-        ("Cost of this result", _cost(told)),
+        ("Cost of this result", _cost(section)),
         ("Ledger", _charged(data.get("ledger"))),
         ("Who answers for it", stated.get("responsible") or f"not stated: {'_' * 30}"),
     )
@@ -198,11 +198,15 @@ def first_page_of(data):
     )
 
 
-def _cost(told):
-    if told["epsilon"] is None:
+def _cost(section):
+    if section["epsilon"] is None:
         return "no finite epsilon is proven"
-    at = f" at delta {told['delta']:g} ({one_in(told['delta'])})" if told["delta"] else ", delta 0"
-    return f"epsilon {rounded_up(told['epsilon'])}{at}; lower is more private"
+    at = (
+        f" at delta {section['delta']:g} ({one_in(section['delta'])})"
+        if section["delta"]
+        else ", delta 0"
+    )
+    return f"epsilon {rounded_up(section['epsilon'])}{at}; lower is more private"
 
 
 def _charged(ledger):
@@ -212,9 +216,9 @@ def _charged(ledger):
     return f"{ledger['name']}: all charges together cost {spent}; the budget is {budget}"
 
 
-def _how_sure(told):
+def _how_sure(section):
     """Numbers of the worst result; why two small probabilities stand on the page."""
-    points, unit = told["attacker"]["posteriors"], told["guarantee"]["unit"]
+    points, unit = section["attacker"]["posteriors"], section["guarantee"]["unit"]
     limits = [at_most(point["posterior"]) for point in points]
     if set(limits) <= {"no limit"}:
         return
@@ -226,7 +230,7 @@ def _how_sure(told):
     )
     rows = zip((percent(point["prior"]) for point in points), limits, strict=True)
     yield Table(("sure before", "sure after, at most"), rows, (0, 1))
-    if times_delta(rare, told["guarantee"]["delta"]):
+    if times_delta(rare, section["guarantee"]["delta"]):
         yield Text(WHY_TEN_TIMES)
 
 
@@ -250,12 +254,12 @@ def _made(data):
 
 def attacker_of_page(data):
     """Blocks of the section on attackers."""
-    told, unit = data["attacker"], data["guarantee"]["unit"]
+    section, unit = data["attacker"], data["guarantee"]["unit"]
     yield Heading("What an attacker can learn")
-    yield Text(told["sentence"])
-    yield from _worst_result(told, unit)
-    yield from _guesses(told["posteriors"])
-    test = told.get("test")
+    yield Text(section["sentence"])
+    yield from _worst_result(section, unit)
+    yield from _guesses(section["posteriors"])
+    test = section.get("test")
     if test:
         level = _count(test["level"])
         yield Text(
@@ -263,11 +267,11 @@ def attacker_of_page(data):
             f"{unit}s of which the suspicion is false. Then they find {_most(test['power'])} of "
             f"every 100 of which it is true. Without the result they find {level}."
         )
-    yield from _several_rows(told.get("several_rows") or ())
+    yield from _several_rows(section.get("several_rows") or ())
 
 
-def _worst_result(told, unit):
-    points = told["posteriors"]
+def _worst_result(section, unit):
+    points = section["posteriors"]
     if not points:
         return
     has_limit = any(not is_no_limit(point["posterior"]) for point in points)
@@ -283,7 +287,7 @@ def _worst_result(told, unit):
         for p in points
     )
     yield Table(("sure before", "down to at least", "up to at most"), rows, (0, 1, 2))
-    yield Text(told.get("exception") or "")
+    yield Text(section.get("exception") or "")
 
 
 def _guesses(points):
@@ -359,9 +363,9 @@ def yardstick_of_page(data):
         (f"{one['epsilon']:g}", factor(one["epsilon"]), at_most(one["posterior"]))
         for one in points
     ]
-    told = data["attacker"]
-    loss = told.get("largest_loss")
-    own = [one for one in told["posteriors"] if one["prior"] == points[0]["prior"]]
+    section = data["attacker"]
+    loss = section.get("largest_loss")
+    own = [one for one in section["posteriors"] if one["prior"] == points[0]["prior"]]
     if loss is not None and own:
         rows.append((f"here: {rounded_up(loss)}", factor(loss), at_most(own[0]["posterior"])))
     yield Table(("epsilon", "factor", "up to"), rows, (0, 1, 2))
@@ -442,8 +446,8 @@ def _steps(data):
 
 
 def _promise(data):
-    told, subject = data["guarantee"], data["subject"]
-    unit, held = told["unit"], told.get("caveats") or ()
+    section, subject = data["guarantee"], data["subject"]
+    unit, held = section["unit"], section.get("caveats") or ()
     others = _others(data)
     yield Heading("What is promised")
     yield Text(
@@ -453,7 +457,7 @@ def _promise(data):
         "an attacker can learn” explains them."
         + (" The caveats say why this does not hold as it stands." if held else "")
     )
-    adjacency = told["adjacency"]
+    adjacency = section["adjacency"]
     neighbours = NEIGHBOURS.get(adjacency, adjacency).format(unit=unit)
     presence = PRESENCE.get(adjacency, "not told")
     if subject["kind"] == "local":
@@ -461,8 +465,8 @@ def _promise(data):
     yield Fields(
         ("Against what", f"that somebody can tell from the result whether {neighbours}"),
         ("Is it hidden that somebody is in the data?", presence.format(unit=unit)),
-        ("epsilon", _epsilon(told["epsilon"])),
-        ("delta", chance_of(told["delta"])),
+        ("epsilon", _epsilon(section["epsilon"])),
+        ("delta", chance_of(section["delta"])),
     )
 
 
@@ -492,7 +496,7 @@ def _public(data):
 
 def _released(data):
     releases = data["releases"]
-    told = [(one.get("times") or 1, one.get("size")) for one in releases]
+    section = [(one.get("times") or 1, one.get("size")) for one in releases]
     yield Heading("What was given out")
     others = _others(data)
     if others:
@@ -507,7 +511,7 @@ def _released(data):
             "the promise covers all of them. To whom they were given this report cannot see."
         )
     if releases and all(one.get("times") and one.get("size") for one in releases):
-        answers, numbers = sum(n for n, _ in told), sum(n * size for n, size in told)
+        answers, numbers = sum(n for n, _ in section), sum(n * size for n, size in section)
         text += f" There were {answers:,} answers with {numbers:,} numbers in all:"
     yield Text(text)
     yield Bullets(*map(_purpose_of, grouped(releases, "step", "purpose", "size")))
@@ -535,9 +539,9 @@ def _not_covered(data):
 
 
 def _ledger(data):
-    told = data.get("ledger")
+    section = data.get("ledger")
     yield Heading("The budget of the data set")
-    if not told:
+    if not section:
         yield Text(
             "No ledger was given for this report. Other results from the same data may exist: "
             "their losses add to the one above, and nothing here counts them."
@@ -549,20 +553,20 @@ def _ledger(data):
         "work than the result above."
     )
     yield Fields(
-        ("Ledger", told["name"]),
-        ("Counts", f"each {told['unit']}, {told['adjacency']}"),
-        ("Budget", told["budget"]),
-        ("Spent", told["spent"]),
+        ("Ledger", section["name"]),
+        ("Counts", f"each {section['unit']}, {section['adjacency']}"),
+        ("Budget", section["budget"]),
+        ("Spent", section["spent"]),
     )
-    yield from _meaning_of_the_ledger(told)
-    left = [(chance_of(one["delta"]), _least(one["epsilon"])) for one in told["left"]]
+    yield from _meaning_of_the_ledger(section)
+    left = [(chance_of(one["delta"]), _least(one["epsilon"])) for one in section["left"]]
     if left:
         yield Text(
             "One more result could have at most what the line for its delta says. Several results "
             "share it: what one takes is no longer there for the next."
         )
         yield Table(("delta of the result", "epsilon left"), left, (0, 1))
-    if told["by_label"] or told["by_day"]:
+    if section["by_label"] or section["by_day"]:
         yield Text(
             "A charge is one computation, under a label that somebody or the program gave it. Its "
             "purpose, and who has its result, the ledger does not know. The parts need not sum "
@@ -571,13 +575,13 @@ def _ledger(data):
             "another number here than at its own delta."
         )
     for name, key in (("label", "by_label"), ("day", "by_day")):
-        rows = [(one[name], f"{one['charges']:,}", one["guarantee"]) for one in told[key]]
+        rows = [(one[name], f"{one['charges']:,}", one["guarantee"]) for one in section[key]]
         if rows:
             yield Table((name, "charges", "cost together"), rows, (1,))
 
 
-def _meaning_of_the_ledger(told):
-    means = {one["what"]: one for one in told.get("means") or ()}
+def _meaning_of_the_ledger(section):
+    means = {one["what"]: one for one in section.get("means") or ()}
     if not {"spent", "budget"} <= set(means):
         return
     spent, budget = means["spent"], means["budget"]

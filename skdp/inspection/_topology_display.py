@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import boolean, positive_int, shown
+from skdp._validation import boolean, positive_int, short_repr
 from skdp.inspection._axes import checked_axes
 from skdp.topology import MixingSchedule, Topology
 
@@ -91,7 +91,7 @@ class TopologyDisplay:
         """
         if not isinstance(topology, Topology | MixingSchedule):
             raise ValueError(
-                f"topology must be a Topology or a MixingSchedule; got {shown(topology)}."
+                f"topology must be a Topology or a MixingSchedule; got {short_repr(topology)}."
             )
         if n_rounds is None:
             n_rounds = _rounds_to_see(topology)
@@ -219,7 +219,7 @@ def _checked_positions(topology, positions):
     if found.shape != (n_nodes, 2) or not np.isfinite(found).all():
         raise ValueError(
             f"positions must hold two finite numbers a node, shape ({n_nodes}, 2); "
-            f"got {shown(positions)}."
+            f"got {short_repr(positions)}."
         )
     return found
 

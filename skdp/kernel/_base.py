@@ -4,9 +4,7 @@ import os
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import RegressorMixin
 
 from skdp._random._source import seed_sequence
 from skdp._recording import is_recorded
@@ -21,34 +19,21 @@ from skdp._validation import (
     number_or_auto,
     one_of,
     positive,
-    shown,
+    short_repr,
 )
 from skdp.kernel._queries import QueryAnswers, QueryPlan
-from skdp.learner import (
-    CallbackSupportMixin,
-    LinkedDocumentation,
-    NoisyPredictions,
-    StatedGuarantee,
-    warn_of_seed,
-)
+from skdp.learner import warn_of_seed
+from skdp.learner._estimator import _Learner
 from skdp.rows import automatic_gamma, check_kernel, fourier_features
 from skdp.rows._blocks import NormalisedRows
-from skdp.rows._inputs import checked_rows
 
 BOUNDS = ("tight", "paper")
-# What validation stores, before anything is learned.
-VALIDATED = ("n_features_in_", "feature_names_in_")
+# Stored by what all estimators share.
+COMMON = ("n_features_in_", "feature_names_in_", "guarantee_")
 _LIMIT_SECRET = 32  # bytes
 
 
-class BaseKernelRegressor(
-    CallbackSupportMixin,
-    StatedGuarantee,
-    LinkedDocumentation,
-    NoisyPredictions,
-    RegressorMixin,
-    BaseEstimator,
-):
+class BaseKernelRegressor(RegressorMixin, _Learner):
     """Regressor on a kernel, with a public range of targets."""
 
     def predict(self, X):
@@ -70,8 +55,7 @@ class BaseKernelRegressor(
         BudgetExceededError
             If fewer queries are left than there are new rows. Then no row is answered.
         """
-        check_is_fitted(self)
-        X = checked_rows(self, X)
+        X = self.validated(X)
         if isinstance(self._predictor, QueryAnswers):
             warn_of_seed(self._is_seeded(), self.ledger)
             if is_recorded():
@@ -85,7 +69,7 @@ class BaseKernelRegressor(
         if isinstance(self.gamma, str) and not is_auto(self.gamma):
             raise ValueError(
                 "gamma must be 'auto' or a positive number, chosen without a look at the data; "
-                f"got {shown(self.gamma)}."
+                f"got {short_repr(self.gamma)}."
             )
         check_kernel(self.kernel, 1.0 if is_auto(self.gamma) else self.gamma, self.nu)
         boolean(orthogonal=self.orthogonal)
@@ -112,14 +96,12 @@ class BaseKernelRegressor(
         size = automatic if is_auto(size) else int(size)
         return size + size % 2
 
-    def _public_gamma(self, X, *, fresh=True):
-        """Width of the kernel, of which the linear one has none; the kind of ``X`` is public."""
-        if not fresh:  # a stream keeps that of its first rows
-            return getattr(self, "gamma_", None)
+    def _public_gamma(self, n_features, is_sparse):
+        """Width of the kernel, of which the linear one has none."""
         if self.kernel == "linear":
             return None
         if is_auto(self.gamma):
-            return automatic_gamma(self.kernel, X.shape[1], sparse_rows=issparse(X))
+            return automatic_gamma(self.kernel, n_features, sparse_rows=is_sparse)
         return float(self.gamma)
 
     def _random_streams(self, n_streams=2):
@@ -148,14 +130,13 @@ class BaseKernelRegressor(
             random_state=feature_state,
         )
 
-    def _store(self, predictor, *, fresh=True, **fitted):
+    def _store(self, predictor, **fitted):
         """Replace all that an older fit, maybe of another kind, has learned.
 
         ``predictor`` is what `predict` asks: ``answer(X)`` are its values at rows, for targets in
-        [-1, 1], and ``attributes`` what is public of it. ``fresh`` is as for `_stated`.
+        [-1, 1], and ``attributes`` what is public of it.
         """
-        fitted["guarantee_"] = self._stated(fitted["guarantee_"], fresh=fresh)
-        for name in [name for name in vars(self) if name.endswith("_") and name not in VALIDATED]:
+        for name in [name for name in vars(self) if name.endswith("_") and name not in COMMON]:
             delattr(self, name)
         if fitted.get("gamma_", 0.0) is None:
             del fitted["gamma_"]

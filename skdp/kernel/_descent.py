@@ -15,7 +15,7 @@ import numpy as np
 
 from skdp._defaults import kernel as defaults
 from skdp._random._source import NoiseSource
-from skdp._recording import told
+from skdp._recording import with_progress
 from skdp._validation import plain_arguments
 from skdp.learner._descent import eigenvectors, release_second_moments
 from skdp.learner._sequence import divided
@@ -203,13 +203,15 @@ class FeaturePlan:
         # the edge, where many are about equal. Nesterov's iteration stands steps that are too
         # long by (2 + 2m) / (1 + 2m).
         least = self.edge / 2.0 + mean
-        shown = np.where(hidden, 0.0, curvatures + self.edge / 2.0)
+        visible = np.where(hidden, 0.0, curvatures + self.edge / 2.0)
         grid = [(0.0, least * factor) for factor in _GRID_FLOORS]
         grid += [(defaults.MOMENTUM * factor, least) for factor in _GRID_MOMENTA]
 
         def at(place: int) -> Schedule:
             momentum, floor = grid[place]
-            return self._at(float(momentum), float(floor), np.maximum(shown, floor), supposed, cap)
+            return self._at(
+                float(momentum), float(floor), np.maximum(visible, floor), supposed, cap
+            )
 
         low, high = 0, len(grid)
         while high - low > 1:
@@ -568,7 +570,7 @@ class FeatureDescent:
         purpose = "sum of the gradients at a released point, one step of a descent"
         weights = np.zeros(data.n_features)
         velocity, mean = np.zeros((2, data.n_features))
-        for step in told(range(N_STEPS), "noisy gradient steps", N_STEPS):
+        for step in with_progress(range(N_STEPS), "noisy gradient steps", N_STEPS):
             ahead = weights + schedule.momentum * velocity
             total = data.whitened_sum(ahead, whitening, limits)
             released = _release_sum(total, largest, guarantees[step], noise, purpose)

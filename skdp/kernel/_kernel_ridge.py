@@ -4,6 +4,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from scipy.sparse import issparse
+
 from skdp import learner
 from skdp._random._source import noise_source
 from skdp._validation import (
@@ -14,7 +16,7 @@ from skdp._validation import (
     one_of,
     positive,
     positive_int,
-    shown,
+    short_repr,
     warn_of_bounds,
 )
 from skdp.kernel import _descent, _pure, _queries, _ridge_theory
@@ -22,8 +24,8 @@ from skdp.kernel._base import BaseKernelRegressor
 from skdp.preprocessing._target_bounds import TargetBounds, check_search_range
 from skdp.privacy import ApproxDP
 from skdp.rows import FeatureFunction, _blocks
-from skdp.rows._inputs import checked_data, one_blas_thread
-from skdp.rows._users import Users, chosen_rows
+from skdp.rows._inputs import one_blas_thread
+from skdp.rows._users import chosen_rows
 
 RELEASES = ("features", "query")
 MECHANISMS = ("auto", "gradient", "sufficient_statistics", "objective", "output")
@@ -36,32 +38,6 @@ _LIMIT_PENALTIES = 1e-6, 1e12
 _LIMIT_GROWTH = 30.0  # noise of the last of 48 steps, which has a third of an even share
 _LIMIT_ROWS = 2**30  # rows, on which the cost of bounds does not depend
 _LIMIT_STREAMS = 3  # of random numbers: features, noise, bounds
-
-
-def check_parameters(model):
-    """Check all that does not depend on the rows, but the owners of these."""
-    one_of(RELEASES, release=model.release)
-    one_of(MECHANISMS, mechanism=model.mechanism)
-    one_of(LOSSES, loss=model.loss)
-    learner.check_budget(model, epsilon=1.0 if is_auto(model.epsilon) else None)
-    model._check_kernel_parameters()
-    positive(source_smoothness=model.source_smoothness)
-    number_or_auto(alpha=model.alpha)
-    if not is_auto(model.alpha):
-        unit = _scaled(model, 1.0)
-        between(*(limit / unit for limit in _LIMIT_PENALTIES), alpha=model.alpha)
-    model._cap()
-    if is_auto(model.epsilon) and model.adjacency == "add-remove":
-        raise ValueError(
-            "epsilon must be a number under adjacency='add-remove': the rule reads the "
-            "number of rows, which is private there; got 'auto'."
-        )
-    check_loss(model)
-    check_paper(model)
-    if model.release == "features":
-        check_mechanism(model)
-    else:
-        check_queries(model)
 
 
 def check_users(model):
@@ -77,7 +53,7 @@ def check_users(model):
         )
     elif model.mechanism not in ("auto", *OF_USERS):
         why = (
-            f"mechanism={shown(model.mechanism)}, whose noise is for one row's change of a "
+            f"mechanism={short_repr(model.mechanism)}, whose noise is for one row's change of a "
             "minimiser. Use mechanism='gradient'"
         )
     else:
@@ -102,13 +78,13 @@ def check_mechanism(model):
     """Check that budget and loss suit the mechanism."""
     if model.mechanism in ("gradient", "sufficient_statistics") and model.delta == 0.0:
         raise ValueError(
-            f"delta must be positive with mechanism={shown(model.mechanism)}, whose noise is "
+            f"delta must be positive with mechanism={short_repr(model.mechanism)}, whose noise is "
             "Gaussian; use mechanism='output' for pure differential privacy; got 0."
         )
     if model.mechanism == "objective" and model.delta > 0.0:
         raise ValueError(
             "delta must be 0 with mechanism='objective', whose noise is not Gaussian; use "
-            f"mechanism='gradient' for a positive delta; got {shown(model.delta)}."
+            f"mechanism='gradient' for a positive delta; got {short_repr(model.delta)}."
         )
     if model.loss == "huber" and model.mechanism == "sufficient_statistics":
         raise ValueError(
@@ -116,7 +92,8 @@ def check_mechanism(model):
         )
     if model.loss == "squared" and model.mechanism in ("gradient", "objective"):
         raise ValueError(
-            f"loss must be 'auto' or 'huber' with mechanism={shown(model.mechanism)}, which caps "
+            f"loss must be 'auto' or 'huber' with mechanism={short_repr(model.mechanism)}, "
+            "which caps "
             "residuals; got 'squared'."
         )
 
@@ -152,7 +129,7 @@ def check_queries(model):
     positive_int(n_queries=model.n_queries)
     if model.mechanism != "auto":
         raise ValueError(
-            f"mechanism must be 'auto' with release='query'; got {shown(model.mechanism)}."
+            f"mechanism must be 'auto' with release='query'; got {short_repr(model.mechanism)}."
         )
 
 
@@ -207,7 +184,7 @@ def _plan_queries(model, target, n_samples, n_features):
         unit = " times x_norm^2" if model.kernel == "linear" else ""
         raise ValueError(
             f"alpha must be at most the number of rows, {n_samples},{unit} with "
-            f"sensitivity='paper', whose lemma asks for lam <= 1; got {shown(model.alpha)}."
+            f"sensitivity='paper', whose lemma asks for lam <= 1; got {short_repr(model.alpha)}."
         )
     release = _queries.ExactQueries.plan(
         target,
@@ -220,7 +197,7 @@ def _plan_queries(model, target, n_samples, n_features):
         automatic=is_auto(model.alpha),
         bound=model.sensitivity,
     )
-    release.check_n_rows(n_samples, n_features, given=shown(model.alpha))
+    release.check_n_rows(n_samples, n_features, given=short_repr(model.alpha))
     return release
 
 
@@ -440,8 +417,9 @@ class DPKernelRidge(BaseKernelRegressor):
         random_state=None,
         ledger=None,
     ):
-        self.epsilon = epsilon
-        self.delta = delta
+        super().__init__(
+            epsilon, delta, adjacency=adjacency, random_state=random_state, ledger=ledger
+        )
         self.kernel = kernel
         self.gamma = gamma
         self.nu = nu
@@ -456,13 +434,10 @@ class DPKernelRidge(BaseKernelRegressor):
         self.y_bounds = y_bounds
         self.y_search_range = y_search_range
         self.x_norm = x_norm
-        self.adjacency = adjacency
         self.n_queries = n_queries
         self.source_smoothness = source_smoothness
-        self.random_state = random_state
-        self.ledger = ledger
 
-    def _target(self, n_samples, unit):
+    def _target(self, unit="record", n_samples=None):
         """Budget of a fit, which "auto" takes from the number of rows."""
         epsilon = self.epsilon
         if is_auto(epsilon):
@@ -478,6 +453,11 @@ class DPKernelRidge(BaseKernelRegressor):
         else:
             automatic = _pure.pure_components(n_samples=rows, epsilon=target.epsilon)
         return self._n_components(n_features, automatic)
+
+    @property
+    def _holds_private_numbers(self):
+        """Whether it keeps rows, to answer queries."""
+        return not hasattr(self, "coef_")
 
     def _planned_guarantee(self, n_features):
         return self._planned(super()._planned_guarantee(n_features), n_features)
@@ -515,6 +495,31 @@ class DPKernelRidge(BaseKernelRegressor):
         public = n_samples if target.adjacency == "replace-one" else None
         return TargetBounds.plan(target, n_samples=public, search_range=self.y_search_range)
 
+    def check_parameters(self):
+        """Check all that does not depend on the rows, but the owners of these."""
+        one_of(RELEASES, release=self.release)
+        one_of(MECHANISMS, mechanism=self.mechanism)
+        one_of(LOSSES, loss=self.loss)
+        learner.check_budget(self, epsilon=1.0 if is_auto(self.epsilon) else None)
+        self._check_kernel_parameters()
+        positive(source_smoothness=self.source_smoothness)
+        number_or_auto(alpha=self.alpha)
+        if not is_auto(self.alpha):
+            unit = _scaled(self, 1.0)
+            between(*(limit / unit for limit in _LIMIT_PENALTIES), alpha=self.alpha)
+        self._cap()
+        if is_auto(self.epsilon) and self.adjacency == "add-remove":
+            raise ValueError(
+                "epsilon must be a number under adjacency='add-remove': the rule reads the "
+                "number of rows, which is private there; got 'auto'."
+            )
+        check_loss(self)
+        check_paper(self)
+        if self.release == "features":
+            check_mechanism(self)
+        else:
+            check_queries(self)
+
     @learner.with_callbacks
     def fit(self, X, y, groups=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
@@ -546,13 +551,13 @@ class DPKernelRidge(BaseKernelRegressor):
         warn_of_bounds(self.y_bounds)
         context = learner.begun_fit(self)
         with learner.unchanged_on_error(self):
-            check_parameters(self)
+            self.check_parameters()
             if groups is not None:
                 check_users(self)
-            X, y = checked_data(self, X, y, numeric=True, counts=groups is None)
-            users = Users.of(groups, X.shape[0])
-            n_units, unit = (X.shape[0], "record") if users is None else (users.n_users, "user")
-            target = self._target(n_units, unit)
+            data = self._data(X, y, groups)
+            X, y, users, n_units = data.X, data.y, data.users, data.n_units
+            unit = "record" if users is None else "user"
+            target = self._target(unit, n_units)
 
             def planned(rest):
                 plan = _plan_queries if self.release == "query" else _plan_features
@@ -568,7 +573,7 @@ class DPKernelRidge(BaseKernelRegressor):
                 guarantee = release.guarantee
             learner.warn_of_delta(self, n_units, unit)
             learner.charge(self, guarantee)
-            gamma = self._public_gamma(X)
+            gamma = self._public_gamma(X.shape[1], issparse(X))
             *streams, bounds_state = self._random_streams(_LIMIT_STREAMS)
             bounds = self.y_bounds
             if bounds_plan is not None:
@@ -577,13 +582,9 @@ class DPKernelRidge(BaseKernelRegressor):
                 bounds = bounds_plan(seen, noise_source(bounds_state))
             bounds = TargetRange.of(bounds)
             with learner.progress_of(self, context, groups=groups):
-                predictor = self._released(release, X, bounds.scaled(y), users, gamma, *streams)
-            self._store(
-                predictor,
-                guarantee_=guarantee,
-                y_bounds_=(bounds.low, bounds.high),
-                gamma_=gamma,
-            )
+                predictor = self._released(release, data, bounds.scaled(y), gamma, *streams)
+            self._store(predictor, y_bounds_=(bounds.low, bounds.high), gamma_=gamma)
+            self.guarantee_ = self._stated(guarantee)
         return self
 
     def _least_guarantee(self, n_features, n_samples):
@@ -600,20 +601,20 @@ class DPKernelRidge(BaseKernelRegressor):
         elif not is_auto(self.residual_cap):
             raise ValueError(
                 "residual_cap must be 'auto' with y_bounds='auto': it is in units of the target, "
-                f"whose size is not known beforehand; got {shown(self.residual_cap)}."
+                f"whose size is not known beforehand; got {short_repr(self.residual_cap)}."
             )
 
-    def _released(self, release, X, targets, users, gamma, feature_state, noise_state):
+    def _released(self, release, data, targets, gamma, feature_state, noise_state):
         """What predicts: a function on features, or answers that hold the rows."""
+        X = data.X
         if self.release == "query":
             X = _queries.KernelExpansion(X, self.kernel, gamma or 1.0, self.nu, self.x_norm)
             return release((X, targets), self._secret(noise_state))
-        n_units = X.shape[0] if users is None else users.n_users
-        size = self._size(release.guarantee, n_units, X.shape[1])
+        size = self._size(release.guarantee, data.n_units, X.shape[1])
         features = self._draw_features(X.shape[1], size, gamma, feature_state)
         is_linear = self.kernel == "linear"
         kind = _blocks.FeatureBlocks if is_linear else _blocks.IntegerFeatureBlocks
-        data = kind(X, targets, features, users=users)
+        rows = kind(X, targets, features, users=data.users)
         # Products are of a few rows at a time, for which threads would wait for each other.
         with one_blas_thread():
-            return FeatureFunction(features, *release(data, noise_source(noise_state)))
+            return FeatureFunction(features, *release(rows, noise_source(noise_state)))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq, brute, minimize
 
 from skdp._defaults import kernel as defaults
-from skdp._validation import non_negative, one_of, plain_arguments, positive, shown
+from skdp._validation import non_negative, one_of, plain_arguments, positive, short_repr
 from skdp.kernel._ridge_theory import epsilon_rule, risk_bound
 from skdp.privacy import ADJACENCIES, n_records_changed
 
@@ -162,8 +162,9 @@ def ridge_sensitivity(
     if bound == "paper":
         if penalty > n_samples:
             raise ValueError(
-                f"penalty must be at most n_samples with bound='paper'; got {shown(penalty)} and "
-                f"{shown(n_samples)}."
+                "penalty must be at most n_samples with bound='paper'; got "
+                f"{short_repr(penalty)} and "
+                f"{short_repr(n_samples)}."
             )
         radius = y_bound * math.sqrt(n_samples / penalty)
         return 2.0 * radius * kappa * (kappa + 1.0) / penalty
@@ -273,7 +274,7 @@ def check_planned_rows(n_samples: int, most_rows: float) -> None:
     if n_samples > most_rows:
         raise ValueError(
             f"n_samples must be at least the number of rows with squared loss, {n_samples}; "
-            f"got {shown(most_rows)}."
+            f"got {short_repr(most_rows)}."
         )
 
 

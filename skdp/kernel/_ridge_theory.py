@@ -150,16 +150,8 @@ def risk_bound(
     """
     if penalty is None:
         penalty = penalty_rule(n_samples, epsilon, r)
-    relative = relative_risk_bound(
-        n_samples=n_samples,
-        epsilon=epsilon,
-        penalty=penalty,
-        variance=variance,
-        y_bound=y_bound,
-        kappa=kappa,
-        r=r,
-        source=source,
-    )
+    problem = dict(n_samples=n_samples, y_bound=y_bound, kappa=kappa, r=r, source=source)
+    relative = relative_risk_bound(epsilon=epsilon, penalty=penalty, variance=variance, **problem)
     return relative + (_growth(epsilon) - 1.0) * y_bound**2
 
 

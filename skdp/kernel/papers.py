@@ -40,7 +40,7 @@ from skdp._validation import (
     one_of,
     plain_arguments,
     positive,
-    shown,
+    short_repr,
 )
 from skdp.kernel._ridge_theory import (
     _growth,
@@ -109,8 +109,9 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     one_of(["rkhs", "sup"], norm=norm)
     if penalty > n_samples:
         raise ValueError(
-            f"penalty must be at most n_samples in the paper's lemma; got {shown(penalty)} and "
-            f"{shown(n_samples)}. Use ridge_sensitivity() of skdp.kernel, which has no such "
+            f"penalty must be at most n_samples in the paper's lemma; got {short_repr(penalty)} "
+            "and "
+            f"{short_repr(n_samples)}. Use ridge_sensitivity() of skdp.kernel, which has no such "
             "condition."
         )
     radius = y_bound * math.sqrt(n_samples / penalty)
@@ -166,14 +167,14 @@ def check_theta(theta):
     """Check an exponent of the step sizes."""
     fraction(theta=theta)
     if theta <= 0.5:
-        raise ValueError(f"theta must be more than 1/2; got {shown(theta)}.")
+        raise ValueError(f"theta must be more than 1/2; got {short_repr(theta)}.")
 
 
 def check_smoothness(r):
     """Check the exponent of a source condition."""
     positive(r=r)
     if not 0.5 < r <= 1.5:
-        raise ValueError(f"r must be more than 1/2 and at most 3/2; got {shown(r)}.")
+        raise ValueError(f"r must be more than 1/2 and at most 3/2; got {short_repr(r)}.")
 
 
 @plain_arguments
@@ -577,7 +578,7 @@ def error_bound(
         return sum(parts.values())
     if part not in parts:
         listed = ", ".join(repr(name) for name in ("all", *parts))
-        raise ValueError(f"part must be one of {listed}; got {shown(part)}.")
+        raise ValueError(f"part must be one of {listed}; got {short_repr(part)}.")
     return parts[part]
 
 

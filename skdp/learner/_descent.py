@@ -20,8 +20,8 @@ from scipy.stats import qmc
 
 from skdp._defaults import linear as defaults
 from skdp._random._source import NoiseSource
-from skdp._recording import told
-from skdp._validation import plain_arguments, shown
+from skdp._recording import with_progress
+from skdp._validation import plain_arguments, short_repr
 from skdp.exceptions import SolverError
 from skdp.learner._losses import Loss, check_loss
 from skdp.learner._sequence import CoefficientNoise, Run, divided
@@ -64,7 +64,15 @@ def release_agreement(
     return min(max(float(released) / n_users, 0.0), 1.0)
 
 
-def release_second_moments(
+def release_second_moments(moments: np.ndarray, row_norm: float, **options: Any) -> np.ndarray:
+    """Release a sum of outer products of rows, as a symmetric matrix of the shape (d, d).
+
+    Eigenvalues may be negative. Arguments are those of `release_half`.
+    """
+    return symmetric(release_half(moments, row_norm, **options))
+
+
+def release_half(
     moments: np.ndarray,
     row_norm: float,
     *,
@@ -72,7 +80,7 @@ def release_second_moments(
     noise: NoiseSource,
     error: float | None = None,
 ) -> np.ndarray:
-    """Release a sum of outer products of rows.
+    """Release a sum of outer products of rows on a lattice; see `symmetric`.
 
     Parameters
     ----------
@@ -90,26 +98,6 @@ def release_second_moments(
 
     error : float, default=None
         Bound on the Frobenius norm of the error of ``moments``. None is that of sums in pairs.
-
-    Returns
-    -------
-    ndarray of shape (d, d)
-        Symmetric; eigenvalues may be negative.
-    """
-    return symmetric(
-        release_half(moments, row_norm, guarantee=guarantee, noise=noise, error=error)
-    )
-
-
-def release_half(
-    moments: np.ndarray,
-    row_norm: float,
-    *,
-    guarantee: GaussianDP,
-    noise: NoiseSource,
-    error: float | None = None,
-) -> np.ndarray:
-    """`release_second_moments` as it is released, on a lattice; see `symmetric`.
 
     Returns
     -------
@@ -256,9 +244,9 @@ def mean_square(
     in accuracy, and no cell loses more than 0.002, where without it 10 of 148 lose 0.003 and more.
     """
     short = min(row_norm**2, max(float(values.sum()), 0.0) + 2.0 * edge)
-    along, shown = float((seen / curvatures).sum()), float(seen.sum())
+    along, signal = float((seen / curvatures).sum()), float(seen.sum())
     mean, most = (
-        max(along + max(0.0, square - shown) / floor, row_norm**2 / steepest)
+        max(along + max(0.0, square - signal) / floor, row_norm**2 / steepest)
         for square in (short, row_norm**2)
     )
     return math.sqrt(mean * most)
@@ -840,8 +828,7 @@ class NoisyDescent:
         check_loss(loss)
         size = loss.n_outputs * n_features
         # Steps are at most 150, and other stages of a sequence take less than a tenth.
-        epsilon = target.epsilon if isinstance(target, ApproxDP) else target.mu
-        check_span(NoiseLaw.meeting(target, size=size), size, epsilon, growth=_LIMIT_GROWTH)
+        check_span(NoiseLaw.meeting(target, size=size), size, target, growth=_LIMIT_GROWTH)
         named: Any = dict(
             mechanism="noisy gradient descent",
             source="Bassily, Smith and Thakurta, FOCS 2014, composed by Dong, Roth and Su, "
@@ -857,13 +844,6 @@ class NoisyDescent:
     @property
     def _is_for_users(self) -> bool:
         return self.guarantee.unit == "user"
-
-    def within(self, budget: GaussianDP | ApproxDP) -> "NoisyDescent":
-        """The same release for a part of its budget, which is Gaussian or pure."""
-        if isinstance(budget, ApproxDP) and budget.delta > 0.0:
-            raise ValueError(f"budget must have delta=0; got {shown(budget.delta)}.")
-        names: Any = dict(mechanism=self.guarantee.mechanism, source=self.guarantee.source)
-        return replace(self, budget=budget, guarantee=replace(budget, **names))
 
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than can be certified whatever they are, before a ledger is charged.
@@ -960,7 +940,7 @@ class NoisyDescent:
         if (n_samples is not None) != self._has_private_rows:
             raise ValueError(
                 "n_samples must be released under 'add-remove', where it is private, and None "
-                f"elsewhere; got {shown(n_samples)}."
+                f"elsewhere; got {short_repr(n_samples)}."
             )
         n_samples = float(data.n_units) if n_samples is None else n_samples
         plan, coordinates, cap = self._coordinates(data, n_samples, noise)
@@ -1002,7 +982,9 @@ class NoisyDescent:
         # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.
         sensitivity = self.budget.n_records_changed * capped_sum.cap
         law = NoiseLaw.meeting(plan.step_guarantee, size=weights.size)
-        for step_number in told(range(plan.n_steps), "noisy gradient steps", plan.n_steps):
+        for step_number in with_progress(
+            range(plan.n_steps), "noisy gradient steps", plan.n_steps
+        ):
             ahead = weights + plan.momentum * velocity
             gradient = capped_sum(ahead)
             released = release(

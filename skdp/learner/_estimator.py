@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._config import get_config
 from skdp._random._source import check_random_state, noise_source
 from skdp._recording import facts_of_a_fit, heard_by, is_recorded
-from skdp._validation import level_of_the_user, one_of, plain, positive, probability, shown
+from skdp._validation import level_of_the_user, one_of, plain, positive, probability, short_repr
 from skdp.exceptions import PrivacyWarning
 from skdp.learner._sequence import Rows
 from skdp.learner._views import GuaranteeView
@@ -55,7 +55,7 @@ def ledger_of(estimator):
             return BudgetLedger(ledger)
     raise ValueError(
         "ledger must be None, a BudgetLedger or the path of one that exists "
-        f"(BudgetLedger(path, epsilon, delta) makes it); got {shown(ledger)}."
+        f"(BudgetLedger(path, epsilon, delta) makes it); got {short_repr(ledger)}."
     )
 
 
@@ -557,12 +557,16 @@ class Public:
 
     classes : ndarray of shape (n_classes,) or None
         Labels of a classifier.
+
+    is_sparse : bool, default=False
+        Whether the rows are a sparse matrix.
     """
 
     target: ApproxDP
     n_features: int
     n_samples: int | None = None
     classes: np.ndarray | None = None
+    is_sparse: bool = False
 
     @property
     def unit(self) -> str:
@@ -808,7 +812,8 @@ class PrivateEstimator(_Learner):
             # Under add-remove their number is private: rules do not see it.
             n_public = n_units if self.adjacency == "replace-one" else None
             target = self._target(unit)
-            sequence = self.plan(Public(target, data.X.shape[1], n_public, data.classes))
+            sizes, is_sparse = (data.X.shape[1], n_public), sparse.issparse(data.X)
+            sequence = self.plan(Public(target, *sizes, data.classes, is_sparse))
             _check_plan(sequence.guarantee, target)
             sequence.check_n_rows(n_units)
             noise = noise_source(self.random_state)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from skdp._defaults import linear as defaults
-from skdp._validation import between, finite, positive, positive_int, shown, store
+from skdp._validation import between, finite, positive, positive_int, short_repr, store
 
 
 class Loss(ABC):
@@ -206,7 +206,7 @@ class ByClass:
         if len(weights) not in (0, n_classes):
             raise ValueError(
                 f"weights must be empty or one for each of {n_classes} classes; "
-                f"got {shown(weights)}."
+                f"got {short_repr(weights)}."
             )
         for weight in weights:
             between(1e-300, 1.0, weights=weight)
@@ -298,7 +298,7 @@ class LogisticLoss(_MarginLoss):
         self._store_weights(2)
         positive(slope_cap=self.slope_cap)
         if self.slope_cap > 1.0:
-            raise ValueError(f"slope_cap must be at most 1; got {shown(self.slope_cap)}.")
+            raise ValueError(f"slope_cap must be at most 1; got {short_repr(self.slope_cap)}.")
         store(self, slope_cap=float(self.slope_cap))
 
     @property
@@ -400,10 +400,7 @@ class HuberHingeLoss(_MarginLoss):
         positive(huber_width=self.width)
         store(self, width=float(self.width))
 
-    @property
-    def lipschitz(self):
-        """Largest slope."""
-        return 1.0
+    lipschitz = 1.0
 
     @property
     def curvature(self):
@@ -432,15 +429,7 @@ class HuberHingeLoss(_MarginLoss):
 class HingeLoss(_MarginLoss):
     """Hinge loss ``max(0, 1 - margin)``, with 0 as its slope at the kink."""
 
-    @property
-    def lipschitz(self):
-        """Largest slope."""
-        return 1.0
-
-    @property
-    def curvature(self):
-        """Infinite, for the kink."""
-        return math.inf
+    lipschitz = 1.0
 
     def value(self, margin):
         """Loss at ``margin``."""
@@ -480,15 +469,7 @@ class MulticlassHingeLoss(Loss):
         """Number of scores."""
         return self.n_classes
 
-    @property
-    def lipschitz(self):
-        """Largest norm of a residual."""
-        return math.sqrt(2.0)
-
-    @property
-    def lipschitz_l1(self):
-        """Largest l1 norm of a residual."""
-        return 2.0
+    lipschitz, lipschitz_l1 = math.sqrt(2.0), 2.0
 
     def _margins(self, scores, codes):
         rows = np.arange(len(codes))
@@ -558,15 +539,7 @@ class SoftmaxLoss(ByClass, Loss):
         """Number of scores."""
         return self.n_classes
 
-    @property
-    def lipschitz(self):
-        """Largest norm of a residual."""
-        return math.sqrt(2.0)
-
-    @property
-    def lipschitz_l1(self):
-        """Largest l1 norm of a residual."""
-        return 2.0
+    lipschitz, lipschitz_l1 = math.sqrt(2.0), 2.0
 
     @property
     def curvature(self):
@@ -673,10 +646,7 @@ class _ResidualLoss(Loss):
 class AbsoluteLoss(_ResidualLoss):
     """Absolute value of the residual."""
 
-    @property
-    def lipschitz(self):
-        """Largest slope."""
-        return 1.0
+    lipschitz = 1.0
 
     def value(self, residual):
         """Loss at ``residual``."""
@@ -707,10 +677,7 @@ class EpsilonInsensitiveLoss(_ResidualLoss):
         positive(width=self.width)
         store(self, width=float(self.width))
 
-    @property
-    def lipschitz(self):
-        """Largest slope."""
-        return 1.0
+    lipschitz = 1.0
 
     def value(self, residual):
         """Loss at ``residual``."""

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from skdp._random._source import NoiseSource
 from skdp._recording import Perturbed, note, recorded
-from skdp._validation import one_of, plain_arguments, positive, shown
+from skdp._validation import one_of, plain_arguments, positive, short_repr
 from skdp.learner._losses import LogisticLoss, Loss, check_loss
 from skdp.learner._newton import minimise
 from skdp.learner._sequence import CoefficientNoise, Run, even_noise
@@ -205,24 +205,25 @@ def _refuse(loss: Loss, guarantee: ApproxDP, calibration: str, pair_norm: float 
     gaussian = guarantee.delta > 0.0
     if gaussian and loss.gradient_corners() is None:
         raise ValueError(
-            f"delta must be 0 for {type(loss).__name__}; got {shown(guarantee.delta)}."
+            f"delta must be 0 for {type(loss).__name__}; got {short_repr(guarantee.delta)}."
         )
     if calibration != "tight":
         if loss.n_outputs > 1:
             raise ValueError(
                 "calibration must be 'tight' with more than two classes: the published one is "
-                f"proved for binary losses; got {shown(calibration)}."
+                f"proved for binary losses; got {short_repr(calibration)}."
             )
         if gaussian:
             raise ValueError(
-                f"calibration={calibration!r} needs delta=0; got delta={shown(guarantee.delta)}."
+                f"calibration={calibration!r} needs delta=0; got "
+                f"delta={short_repr(guarantee.delta)}."
             )
     if pair_norm is not None:
         positive(pair_norm=pair_norm)
         if gaussian or loss.n_outputs > 1 or calibration != "tight":
             raise ValueError(
                 "pair_norm must be None but for one score, delta=0 and calibration='tight'; "
-                f"got {shown(pair_norm)}."
+                f"got {short_repr(pair_norm)}."
             )
 
 
@@ -410,11 +411,11 @@ class ObjectivePerturbation:
         if self.law.pairs != (self.pair_norm is not None):
             raise ValueError(
                 "pair_norm must be that of the law, and None for noise that is not for pairs; "
-                f"got {shown(self.pair_norm)}."
+                f"got {short_repr(self.pair_norm)}."
             )
         if self.law.pairs and self.n_features % 2:
             raise ValueError(
-                f"n_features must be even for noise for pairs; got {shown(self.n_features)}."
+                f"n_features must be even for noise for pairs; got {short_repr(self.n_features)}."
             )
 
     @property
@@ -459,7 +460,7 @@ class ObjectivePerturbation:
         size = loss.n_outputs * n_features
         solver = replace(target, epsilon=_SOLVER_SHARE * target.epsilon, delta=0.0)
         masking = NoiseLaw.meeting(solver, size=size)
-        additive.check_span(masking, size, target.epsilon)
+        additive.check_span(masking, size, target)
         # A minimiser maps back to the linear term that leads to it. A record moves that term by
         # its gradient, `residual x^T`, and the determinant of the map by a factor. The noise of
         # the term covers the losses of both, which are those of one point: `_objective_noise` has
@@ -475,7 +476,7 @@ class ObjectivePerturbation:
         # Beyond, adding the linear term rounds a gradient by too much to certify any solution.
         longest = law.norm_bound(size) + law.penalty * centre_norm
         n_steps = longest / sums.solver_tolerance(loss, row_norm) * 2.0**4
-        additive.refuse_span(n_steps, size, target.epsilon)
+        additive.refuse_span(n_steps, size, target)
         refined = None if target.delta == 0.0 else compose([law.guarantee, solver])
         guarantee = replace(law.guarantee, epsilon=target.epsilon, refined=refined)
         return cls(loss, n_features, row_norm, law, masking, guarantee, centre_norm, pair_norm)

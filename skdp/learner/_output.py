@@ -69,7 +69,7 @@ class OutputPerturbation:
         check_loss(loss, is_minimised=True)
         size = loss.n_outputs * n_features
         law = NoiseLaw.meeting(target, size=size)
-        check_span(law, size, target.epsilon)
+        check_span(law, size, target)
         guarantee = replace(
             target,
             refined=law.refining(target),

@@ -16,7 +16,7 @@ import numpy as np
 
 from skdp._defaults import linear as defaults
 from skdp._random._source import NoiseSource
-from skdp._validation import plain_arguments, shown
+from skdp._validation import plain_arguments, short_repr
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee
 from skdp.rows._blocks import RowBlocks
 from skdp.rows._sums import MOST_ROWS
@@ -128,10 +128,10 @@ def unit_guarantee(
     pairs = [(int(count), int(times)) for count, times in repeated]
     if values.size:
         if values.ndim != 1 or values.dtype.kind not in "iu" or values.min() < 1:
-            raise ValueError(f"counts must hold positive integers; got {shown(counts)}.")
+            raise ValueError(f"counts must hold positive integers; got {short_repr(counts)}.")
         pairs += [(int(count), 1) for count in values]
     if min((min(pair) for pair in pairs), default=-1) < 0 or not any(c * k for c, k in pairs):
-        raise ValueError(f"counts must hold positive integers; got {shown(counts)}.")
+        raise ValueError(f"counts must hold positive integers; got {short_repr(counts)}.")
     if isinstance(guarantee, GaussianDP):
         mu = guarantee.mu * math.sqrt(sum(times * count**2 for count, times in pairs)) * _UP
         return replace(guarantee, mu=mu, unit=unit)
@@ -140,7 +140,7 @@ def unit_guarantee(
         return replace(guarantee, epsilon=epsilon, refined=None, unit=unit)
     raise ValueError(
         "guarantee must be a pure ApproxDP or, for Gaussian noise, a GaussianDP; "
-        f"got {shown(guarantee)}."
+        f"got {short_repr(guarantee)}."
     )
 
 
@@ -254,10 +254,10 @@ class Rows:
 
     norm_bound = staticmethod(RowBlocks.norm_bound)
 
-    def blocks(self, longer: float = 1.0) -> RowBlocks:
+    def blocks(self, norm_scale: float = 1.0) -> RowBlocks:
         """Clip them to their bound over ``longer``, and make them longer by as much."""
         options: Any = dict(constant=self.constant, unit=self.unit, users=self.users)
-        return RowBlocks(self.X, self.codes, x_norm=self.x_norm, scale=longer, **options)
+        return RowBlocks(self.X, self.codes, x_norm=self.x_norm, scale=norm_scale, **options)
 
 
 @dataclass(repr=False)
@@ -271,20 +271,23 @@ class Run:
     n_samples : float or None
         Number of rows, or of users, if it is public or released by now.
 
-    longer : float, default=1.0
+    norm_scale : float, default=1.0
         Released: rows are clipped to their bound over this, and made longer by it.
 
     centre : ndarray of shape (n_outputs, n_features), default=None
         Released weights around which penalties are.
 
     weights : ndarray of shape (n_outputs, n_features)
-        Released, for rows that are ``longer``.
+        Released, for rows of norms scaled by ``norm_scale``.
 
     spread : CoefficientNoise
         How much of the weights is noise.
 
     total : ndarray of shape (size,)
-        Released sum of one vector a row.
+        Released sum of one vector a row, the last of several.
+
+    totals : list of ndarray, default=[]
+        All of them, in the order of their stages.
 
     has_scale : bool, default=False
         Whether the weights are as long as the likelihood of the rows asks, as those of a Newton
@@ -293,11 +296,12 @@ class Run:
 
     rows: Rows
     n_samples: float | None
-    longer: float = 1.0
+    norm_scale: float = 1.0
     centre: np.ndarray | None = None
     weights: np.ndarray = field(init=False)
     spread: CoefficientNoise = field(init=False)
     total: np.ndarray = field(init=False)
+    totals: list[np.ndarray] = field(default_factory=list)
     has_scale: bool = False
 
     def released(self) -> "Run":
@@ -309,7 +313,7 @@ class Run:
     @cached_property
     def data(self) -> RowBlocks:
         """Rows as they are clipped, to the norm that was read before the first use."""
-        return self.rows.blocks(self.longer)
+        return self.rows.blocks(self.norm_scale)
 
     @property
     def known_n_samples(self) -> float:
@@ -385,7 +389,8 @@ class Sequence:
             parts = [stage.guarantee for stage in (*self.first, *plan)]
             if not _covers(self.guarantee, [part for part in parts if part is not None]):
                 raise ValueError(
-                    f"guarantee must be that of all stages together; got {shown(self.guarantee)}."
+                    "guarantee must be that of all stages together; got "
+                    f"{short_repr(self.guarantee)}."
                 )
 
     @classmethod
@@ -420,7 +425,7 @@ class Sequence:
         if (n_samples is None) != (target.adjacency == "add-remove"):
             raise ValueError(
                 "n_samples must be None where the number of rows is private, under "
-                f"'add-remove', and only there; got {shown(n_samples)}."
+                f"'add-remove', and only there; got {short_repr(n_samples)}."
             )
         if n_samples is None and after and not before:
             raise ValueError("before must count the rows, whose number is private; got ().")

@@ -18,7 +18,7 @@ from scipy.special import lambertw
 from skdp._defaults import linear as defaults
 from skdp._grid import TINY
 from skdp._random._source import NoiseSource
-from skdp._validation import plain_arguments, shown
+from skdp._validation import plain_arguments, short_repr
 from skdp.learner._losses import SoftmaxLoss
 from skdp.learner._sequence import Budget, Planner, Run, divided
 from skdp.mechanisms import NoiseLaw, release, select
@@ -159,9 +159,9 @@ class RowNorm:
         if "data" in vars(run):
             raise ValueError("first must read the norm before any stage that uses the rows.")
         rows = run.rows
-        run.longer = self.longer(rows.X, rows.x_norm, rows.users, noise)
+        run.norm_scale = self.scale(rows.X, rows.x_norm, rows.users, noise)
 
-    def longer(self, X: Any, x_norm: float, users: Users | None, noise: NoiseSource) -> float:
+    def scale(self, X: Any, x_norm: float, users: Users | None, noise: NoiseSource) -> float:
         """Release by how much rows may be longer.
 
         Parameters
@@ -305,7 +305,7 @@ class ClassCounts:
     def planner(cls, loss: SoftmaxLoss) -> Planner:
         """Planner of the stage for a loss: its share falls with epsilon times the rows."""
         if loss.n_outputs <= 2:
-            raise ValueError(f"loss must have three classes or more; got {shown(loss)}.")
+            raise ValueError(f"loss must have three classes or more; got {short_repr(loss)}.")
         return partial(cls._planned, loss)
 
     @classmethod
@@ -313,12 +313,12 @@ class ClassCounts:
         cls, loss: SoftmaxLoss, budget: ApproxDP, n_samples: float
     ) -> tuple["ClassCounts", ApproxDP]:
         if not isinstance(budget, ApproxDP):
-            raise ValueError(f"budget must be pure to count classes; got {shown(budget)}.")
+            raise ValueError(f"budget must be pure to count classes; got {short_repr(budget)}.")
         signal = defaults.COUNT_SIGNAL * math.sqrt(loss.n_outputs)
         signal *= n_records_changed(budget.adjacency) / 2.0
         share = min(signal / max(budget.epsilon * n_samples, TINY), 0.5)
         part, rest = divided(budget, float(share))
-        check_span(NoiseLaw.of("laplace", part), loss.n_outputs, budget.epsilon)
+        check_span(NoiseLaw.of("laplace", part), loss.n_outputs, budget)
         return cls(part, loss), rest
 
     def check_n_rows(self, n_samples: int) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from skdp._validation import plain, shown
+from skdp._validation import plain, short_repr
 from skdp.exceptions import StaleStreamError
 from skdp.learner._estimator import (
     Public,
@@ -20,11 +21,12 @@ from skdp.learner._estimator import (
     parameter_names,
     progress_of,
     unchanged_on_error,
+    warn_of_delta,
     warn_of_seed,
     with_callbacks,
 )
 from skdp.learner._sequence import StreamRelease
-from skdp.rows._users import Visitors
+from skdp.rows._users import Participants
 
 
 class Token(bytes):
@@ -229,8 +231,9 @@ def check_unchanged(estimator, params):
         now = _frozen(getattr(estimator, name))
         if now is not before and now != before:
             raise ValueError(
-                f"{name} must not change within a stream, it was {shown(before)}; call fit to "
-                f"start another one; got {shown(getattr(estimator, name))}."
+                f"{name} must not change within a stream, it was {short_repr(before)}; call fit "
+                "to "
+                f"start another one; got {short_repr(getattr(estimator, name))}."
             )
 
 
@@ -288,6 +291,9 @@ class StreamEstimator(_Learner):
     """
 
     _stream: Stream
+    _report_kind = "stream"
+    # Sums without noise, or whatever else a release keeps between calls.
+    _holds_private_numbers = True
 
     @abstractmethod
     def begin(self, public):
@@ -340,7 +346,7 @@ class StreamEstimator(_Learner):
         BudgetExceededError
             If the ledger cannot pay; the old model stays.
         """
-        return self._advance(X, y, groups, fresh=True)
+        return self._advance(X, y, groups, is_whole=True)
 
     @with_callbacks
     def partial_fit(self, X, y=None, groups=None):
@@ -368,9 +374,10 @@ class StreamEstimator(_Learner):
         BudgetExceededError
             If the ledger cannot pay for one more release; the old model stays.
         """
-        return self._advance(X, y, groups, fresh=not has_begun(self))
+        return self._advance(X, y, groups)
 
-    def _advance(self, X, y, groups, *, fresh):
+    def _advance(self, X, y, groups, *, is_whole=False):
+        fresh = is_whole or not has_begun(self)
         context = begun_fit(self)
         line = StreamLine((0, b"")) if fresh else self._stream.line
         # Threads go on one after the other, each from where the last has ended.
@@ -380,15 +387,21 @@ class StreamEstimator(_Learner):
                 check_budget(self)
                 self.check_parameters()
             X, targets = self._read(X, y, reset=fresh, counts=groups is None)
-            visitors = Visitors.of(groups, X.shape[0])
+            participants = Participants.of(groups, X.shape[0])
+            if is_whole and participants is None:
+                warn_of_delta(self, X.shape[0])
             if fresh:
-                unit = "record" if visitors is None else "user"
-                stream = Stream.begin(self, self.begin(Public(self._target(unit), X.shape[1])))
-                if visitors is not None and getattr(stream.release, "visits", None) is None:
+                unit = "record" if participants is None else "user"
+                public = Public(self._target(unit), X.shape[1], is_sparse=issparse(X))
+                stream = Stream.begin(self, self.begin(public))
+                if (
+                    participants is not None
+                    and getattr(stream.release, "participation", None) is None
+                ):
                     raise ValueError("groups must be None: this stream protects rows.")
             else:
                 stream = self._stream.latest(self, line)
-                check_visitors(stream.release, visitors)
+                check_participants(stream.release, participants)
             version, charged = new_version(stream.version), []
 
             def charge(cost, account=None):
@@ -396,7 +409,7 @@ class StreamEstimator(_Learner):
                 charged.append(guarantee)
                 return guarantee, account
 
-            given = () if visitors is None else (visitors,)
+            given = () if participants is None else (participants,)
             with progress_of(self, context, groups=groups):
                 release, fitted = stream.release.advance(X, targets, charge, *given)
             guarantee = fitted.pop("guarantee_")
@@ -410,17 +423,17 @@ class StreamEstimator(_Learner):
         return self
 
 
-def check_visitors(release, visitors):
+def check_participants(release, participants):
     """Refuse users in a stream of rows, rows in one of users, and ids of another kind."""
-    visits = getattr(release, "visits", None)
-    if (visits is None) != (visitors is None):
-        before = "had none" if visits is None else "had them"
+    participation = getattr(release, "participation", None)
+    if (participation is None) != (participants is None):
+        before = "had none" if participation is None else "had them"
         raise ValueError(
             f"groups must be given in all calls of a stream or in none: those before {before}. "
             "fit starts another stream."
         )
-    if visits is not None:
-        visits.check(visitors)
+    if participation is not None:
+        participation.check(participants)
 
 
 _PLAIN = (bool, int, float, str)

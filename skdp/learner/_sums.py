@@ -19,7 +19,7 @@ from skdp._validation import (
     plain_arguments,
     positive,
     positive_int,
-    shown,
+    short_repr,
 )
 from skdp.learner._sequence import Run
 from skdp.mechanisms import NoiseLaw, clip_rows, release
@@ -63,8 +63,8 @@ class PartialSum:
     def __add__(self, other: "PartialSum") -> "PartialSum":
         if self.step != other.step or self.n_rows + other.n_rows > MOST_ROWS:
             raise ValueError(
-                f"step must be {shown(self.step)}, and n_rows at most {MOST_ROWS} together; "
-                f"got {shown(other.step)} and {self.n_rows + other.n_rows}."
+                f"step must be {short_repr(self.step)}, and n_rows at most {MOST_ROWS} together; "
+                f"got {short_repr(other.step)} and {self.n_rows + other.n_rows}."
             )
         return PartialSum(self.total + other.total, self.step, self.n_rows + other.n_rows)
 
@@ -212,7 +212,7 @@ class SumRelease:
             mechanism=f"a noisy sum with {_NAMES[law.kind]} noise",
             source="Dwork and Roth 2014, theorem 3.6",
         )
-        check_span(law, size, target.epsilon if isinstance(target, ApproxDP) else target.mu)
+        check_span(law, size, target)
         if isinstance(target, ApproxDP):
             named["refined"] = law.refining(target)
         return cls(size, norm, law, replace(target, **named))
@@ -222,7 +222,7 @@ class SumRelease:
         refuse_rows(n_samples, MOST_ROWS, self.guarantee.adjacency, unit=self.guarantee.unit)
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release the sum of ``run.rows.X`` as ``run.total``."""
+        """Release the sum of ``run.rows.X`` as ``run.total``, the last of ``run.totals``."""
         vectors = _shortened(_finite(run.rows.X), self.norm, self.law.order)
         if vectors.shape[1] != self.size:
             raise ValueError(f"rows must have {self.size} columns; got {vectors.shape[1]}.")
@@ -235,6 +235,7 @@ class SumRelease:
             random_state=noise,
             purpose="sum of one bounded vector a row",
         )
+        run.totals.append(run.total)
 
 
 _NAMES = {"laplace": "Laplace", "k_norm": "K-norm", "gaussian": "Gaussian"}

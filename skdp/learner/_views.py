@@ -60,8 +60,8 @@ class GuaranteeView:
         for name, value in parameters.items():
             if isinstance(value, np.ndarray):
                 parameters[name] = value.tolist()
-        shown = type(self)(**parameters)
-        return super(GuaranteeView, shown)._get_params_html(*args, **kwargs)  # type: ignore[misc]
+        copied = type(self)(**parameters)
+        return super(GuaranteeView, copied)._get_params_html(*args, **kwargs)  # type: ignore[misc]
 
     def _get_fitted_attr_html(self, doc_link=""):
         """Fitted attributes as scikit-learn 1.9 lists them, with a guarantee that is whole."""

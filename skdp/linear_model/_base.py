@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 
 from skdp import _validation as checks
 from skdp._defaults import linear as defaults
-from skdp._validation import LARGEST, LEAST, is_auto, shown
+from skdp._validation import LARGEST, LEAST, is_auto, short_repr
 from skdp.learner import (
     CALIBRATIONS,
     ClassCounts,
@@ -51,10 +51,11 @@ def check_class_weight(class_weight):
         )
     if not isinstance(class_weight, dict):
         raise ValueError(
-            f"class_weight must be None or a dict {{label: weight}}; got {shown(class_weight)}."
+            f"class_weight must be None or a dict {{label: weight}}; got "
+            f"{short_repr(class_weight)}."
         )
     for label, weight in class_weight.items():
-        checks.between(1.0 / _LIMIT, _LIMIT, **{f"class_weight[{shown(label)}]": weight})
+        checks.between(1.0 / _LIMIT, _LIMIT, **{f"class_weight[{short_repr(label)}]": weight})
 
 
 def with_class_weight(loss, class_weight, classes):
@@ -88,7 +89,8 @@ def with_class_weight(loss, class_weight, classes):
     n_named = sum(label in named for label in classes)
     if n_named < len(classes) and n_named < len(named):
         raise ValueError(
-            f"class_weight must name labels that are among the classes; got {shown(class_weight)}."
+            "class_weight must name labels that are among the classes; got "
+            f"{short_repr(class_weight)}."
         )
     heaviest = max(weights)
     if min(weights) == heaviest:
@@ -186,9 +188,9 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
         """Release the coefficients, with the norm and the scale that go with them."""
         unit = "record" if data.users is None else "user"
         found = run(self._rows(data.X, data.y, data.users))
-        self.x_norm_ = float(self.x_norm) / found.longer
-        self.coef_, self.intercept_ = self._in_units(found.weights, found.longer)
-        self.coef_noise_ = self._stated_noise(found.spread, self._unit() / found.longer, unit)
+        self.x_norm_ = float(self.x_norm) / found.norm_scale
+        self.coef_, self.intercept_ = self._in_units(found.weights, found.norm_scale)
+        self.coef_noise_ = self._stated_noise(found.spread, self._unit() / found.norm_scale, unit)
 
     # Whether the model of scores behind the noise of descents is one of this loss.
     _knows_slopes = False
@@ -233,7 +235,7 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
             before.append(RowCount.planned)
         if is_divided and unit == "record" and self._is_scaled(loss, mechanism):
             after.append(ScoreScale.planner(loss, is_centred))
-        release = partial(self._release, mechanism, classes, n_features, target, is_centred)
+        release = partial(self._release, mechanism, classes, n_features, is_centred)
         options = dict(n_samples=n_samples, before=before, after=after)
         return Sequence.plan(target, release=release, **options)
 
@@ -242,7 +244,7 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
         is_pure = self.delta == 0.0
         return self._has_odds and not loss.weights and is_pure == (mechanism == "objective")
 
-    def _release(self, mechanism, classes, n_features, target, is_centred, budget, n_samples):
+    def _release(self, mechanism, classes, n_features, is_centred, budget, n_samples):
         """Release of the weights for a part of the budget and a number of rows."""
         public = self._sizes(n_features)
         n_features = public["n_features"]
@@ -252,8 +254,7 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
         if mechanism == "gradient":
             public["penalty"] = 0.0 if is_auto(self.C) else self._own_penalty(heaviest)
             public["clip_norm"] = self._clip_norm(loss)
-            descent = NoisyDescent.plan(target, loss=loss, **public)
-            return descent if budget is target else descent.within(budget)
+            return NoisyDescent.plan(budget, loss=loss, **public)
         rule = output_penalty(
             budget, lipschitz=loss.lipschitz, n_outputs=loss.n_outputs, n_features=n_features
         )
@@ -320,12 +321,12 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
             return
         others = ""
         if self.fit_intercept:
-            others = f" and intercept_scaling={shown(self.intercept_scaling)}"
+            others = f" and intercept_scaling={short_repr(self.intercept_scaling)}"
         if heaviest != 1.0:
             others += f" and a largest class_weight of {heaviest:g}"
         raise ValueError(
             f"C must be between {_LIMIT_C[0] / square:g} and {_LIMIT_C[1] / square:g} with "
-            f"x_norm={shown(self.x_norm)}{others}; got {shown(self.C)}."
+            f"x_norm={short_repr(self.x_norm)}{others}; got {short_repr(self.C)}."
         )
 
     def _own_penalty(self, heaviest):
@@ -339,7 +340,7 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
         if release.penalty < least * (1 - _TOLERANCE):
             raise ValueError(
                 f"C must be at most {1.0 / (least * heaviest * unit) / unit:g} for the solver to "
-                f"get along with the curvature of the loss; got {shown(self.C)}."
+                f"get along with the curvature of the loss; got {short_repr(self.C)}."
             )
 
     def _resolved_mechanism(self, unit="record"):
@@ -354,15 +355,16 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
                         f"{name} must be {' or '.join(map(repr, allowed))} with groups: objective "
                         "and output perturbation bound what one row changes, and not what all "
                         "rows of a user do. skdp.preprocessing.bound_contributions bounds how "
-                        f"many each has; got {shown(getattr(self, name))}."
+                        f"many each has; got {short_repr(getattr(self, name))}."
                     )
             return "gradient"
         if self.mechanism == "auto":
             return "objective" if published or self.delta == 0.0 else "gradient"
         if published and self.mechanism != "objective":
             raise ValueError(
-                f"calibration must be 'tight' with mechanism={shown(self.mechanism)}: the other "
-                f"one calibrates objective perturbation; got {shown(self.calibration)}."
+                f"calibration must be 'tight' with mechanism={short_repr(self.mechanism)}: the "
+                "other "
+                f"one calibrates objective perturbation; got {short_repr(self.calibration)}."
             )
         return self.mechanism
 

@@ -185,20 +185,18 @@ class DPLinearSVC(BaseDPLinearClassifier):
         random_state=None,
         ledger=None,
     ):
-        self.epsilon = epsilon
-        self.delta = delta
+        super().__init__(
+            epsilon, delta, adjacency=adjacency, random_state=random_state, ledger=ledger
+        )
         self.C = C
         self.mechanism = mechanism
         self.calibration = calibration
         self.huber_width = huber_width
-        self.adjacency = adjacency
         self.x_norm = x_norm
         self.classes = classes
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
-        self.random_state = random_state
-        self.ledger = ledger
 
     def _loss(self, n_classes, mechanism, rule):
         width = self.huber_width

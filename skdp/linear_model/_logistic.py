@@ -1,6 +1,6 @@
 """Private logistic regression."""
 
-from skdp._validation import is_auto, positive, shown
+from skdp._validation import is_auto, positive, short_repr
 from skdp.learner import LogisticLoss, SoftmaxLoss
 from skdp.linear_model._base import BaseDPLinearClassifier
 
@@ -200,29 +200,29 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         random_state=None,
         ledger=None,
     ):
-        self.epsilon = epsilon
-        self.delta = delta
+        super().__init__(
+            epsilon, delta, adjacency=adjacency, random_state=random_state, ledger=ledger
+        )
         self.C = C
         self.mechanism = mechanism
         self.calibration = calibration
         self.slope_cap = slope_cap
-        self.adjacency = adjacency
         self.x_norm = x_norm
         self.classes = classes
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
-        self.random_state = random_state
-        self.ledger = ledger
 
     def _loss(self, n_classes, mechanism, rule):
         cap = self.slope_cap
         if isinstance(cap, str) and not is_auto(cap):
-            raise ValueError(f"slope_cap must be 'auto', None or in (0, 1]; got {shown(cap)}.")
+            raise ValueError(
+                f"slope_cap must be 'auto', None or in (0, 1]; got {short_repr(cap)}."
+            )
         if cap is not None and not isinstance(cap, str):
             positive(slope_cap=cap)
             if float(cap) < _LIMIT_SLOPE_CAP:
-                raise ValueError(f"slope_cap must be at least 1e-6; got {shown(cap)}.")
+                raise ValueError(f"slope_cap must be at least 1e-6; got {short_repr(cap)}.")
         binary = LogisticLoss(1.0 if cap is None or is_auto(cap) else cap)
         if n_classes > 2:
             return SoftmaxLoss(n_classes, margin=rule if is_auto(cap) else 0.0)

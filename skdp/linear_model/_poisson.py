@@ -306,8 +306,8 @@ class DPPoissonRegressor(LinearRows, RegressorMixin, PrivateEstimator):
     def learn(self, data, run):
         """Release the coefficients, for targets over their mean."""
         found = run(self._rows(data.X, np.clip(data.y, 0.0, float(self.y_max)), data.users))
-        self.x_norm_ = float(self.x_norm) / found.longer
-        coef, intercept = self._in_units(found.weights, found.longer)
+        self.x_norm_ = float(self.x_norm) / found.norm_scale
+        coef, intercept = self._in_units(found.weights, found.norm_scale)
         self.coef_, self.intercept_ = coef[0], float(intercept[0] + math.log(found.total[0]))
 
     def predict(self, X):

@@ -9,7 +9,6 @@ accuracy, area under the curve and minus a tenth of the log-loss.
 """
 
 import math
-from typing import Any
 
 from skdp._defaults import linear as defaults
 from skdp._validation import plain_arguments
@@ -108,13 +107,12 @@ def objective_penalty(
     noise = n_records_changed(target.adjacency) / 2.0
     if target.delta > 0.0:
         return least * (noise if n_outputs == 1 else 1.0) / target.epsilon
-    sizes: Any = dict(n_features=n_features, n_outputs=n_outputs)
     if n_outputs > 1:
         n_samples = max(n_samples, 1.0 / target.epsilon)
-        signal = linear_signal(target, n_samples=n_samples, **sizes)
+    signal = linear_signal(target, n_features=n_features, n_samples=n_samples, n_outputs=n_outputs)
+    if n_outputs > 1:
         factor = defaults.PENALTY_OF_MANY / math.sqrt(signal)
     else:
-        signal = linear_signal(target, n_samples=n_samples, **sizes)
         # A hinge is steeper, for which there is more noise, than a logistic loss with its cap.
         steepness = 2.0 if isinstance(loss, HuberHingeLoss) else 1.0
         factor = steepness * defaults.PENALTY * n_features / signal**defaults.PENALTY_POWER
@@ -179,8 +177,7 @@ def objective_margin(
     """
     if target.delta > 0.0:
         return 0.0
-    sizes: Any = dict(n_features=n_features, n_outputs=n_outputs)
-    signal = linear_signal(target, n_samples=n_samples, **sizes)
+    signal = linear_signal(target, n_features=n_features, n_samples=n_samples, n_outputs=n_outputs)
     return min(defaults.MARGIN, math.cbrt(defaults.MARGIN_SIGNAL / max(signal, _TOLERANCE_SIGNAL)))
 
 

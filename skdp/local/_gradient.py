@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp._grid import INSIDE, VALUE_BITS, GridNoise, grid_below, grid_vectors
 from skdp._random._source import noise_source, seed_sequence
-from skdp._validation import int_or_none, is_auto, number_or_auto, plain, shown
+from skdp._validation import int_or_none, is_auto, number_or_auto, plain, short_repr
 from skdp.local._base import LossPrivatizer, Privatizer, moderate, numbers
 
 
@@ -90,7 +90,7 @@ class GradientPrivatizer(Privatizer):
             if self.slope is not None:
                 raise ValueError(
                     "gradient_norm must be 'auto' unless loss='custom', as the loss decides it; "
-                    f"got {shown(gradient_norm)}."
+                    f"got {short_repr(gradient_norm)}."
                 )
 
     def _slope(self):

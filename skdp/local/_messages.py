@@ -73,17 +73,9 @@ class GradientMessages:
         cls, nats: float, *, noise: str, size: int, lipschitz: float, contributions: int = 1
     ) -> Self:
         """Messages of a budget in nats for each of a user's ``contributions``."""
-        one_of(NOISES, noise=noise)
-        calibrated = gaussian_sigma if noise == "gaussian" else k_norm_scale
-        scale = calibrated(dimension=size, lipschitz=lipschitz, nats=nats) * UP
-        guarantee = MutualInformationPrivacy(
-            nats,
-            local_law(noise, scale, 2.0 * lipschitz).guarantee,
-            contributions=contributions,
-            unit="user" if contributions > 1 else "record",
-            mechanism="noise that a user adds to a gradient",
-            source="Zhang and Venkitasubramaniam, ICASSP 2018, theorem 1",
-        )
+        scale = _calibrated(noise, size, nats, lipschitz) * UP
+        law = local_law(noise, scale, 2.0 * lipschitz)
+        guarantee = _guarantee(nats, law, contributions, "gradient", theorem="1")
         return cls(noise, size, lipschitz, scale, guarantee)
 
     @property
@@ -436,7 +428,8 @@ class ValueMessages:
         positive(value_range=value_range)
         # In units of half the range, of which two values are at most 2 apart.
         scale = _calibrated(noise, 1, nats)
-        guarantee = _guarantee(nats, noise, scale, contributions, "value of the loss")
+        law = local_law(noise, scale, 2.0)
+        guarantee = _guarantee(nats, law, contributions, "value of the loss")
         return cls(noise, value_range, scale * (UP * (value_range / 2.0)), guarantee)
 
 
@@ -481,28 +474,29 @@ class OnePointMessages:
     def plan(cls, nats: float, *, noise: str, size: int, contributions: int = 1) -> Self:
         """Messages of a budget in nats for each of a user's ``contributions``."""
         scale = _calibrated(noise, size if noise == "k_norm" else 1, nats)
-        guarantee = _guarantee(nats, noise, scale, contributions, "one-point gradient")
+        law = local_law(noise, scale, 2.0)
+        guarantee = _guarantee(nats, law, contributions, "one-point gradient")
         return cls(noise, size, scale * UP, guarantee)
 
 
-def _calibrated(noise: str, dimension: int, nats: float) -> float:
-    """Scale of the noise for vectors of norm 1 at most."""
+def _calibrated(noise: str, dimension: int, nats: float, lipschitz: float = 1.0) -> float:
+    """Scale of the noise for vectors of norm ``lipschitz`` at most."""
     one_of(NOISES, noise=noise)
     calibrated = gaussian_sigma if noise == "gaussian" else k_norm_scale
-    return calibrated(dimension=dimension, lipschitz=1.0, nats=nats)
+    return calibrated(dimension=dimension, lipschitz=lipschitz, nats=nats)
 
 
 def _guarantee(
-    nats: float, noise: str, scale: float, contributions: int, channel: str
+    nats: float, law: NoiseLaw, contributions: int, channel: str, theorem: str = "3, improved"
 ) -> MutualInformationPrivacy:
-    """What noise of ``scale`` on answers of size 1 at most promises."""
+    """What noise of a law on each message promises."""
     return MutualInformationPrivacy(
         nats,
-        local_law(noise, scale, 2.0).guarantee,
+        law.guarantee,
         contributions=contributions,
         unit="user" if contributions > 1 else "record",
         mechanism=f"noise that a user adds to a {channel}",
-        source="Zhang and Venkitasubramaniam, ICASSP 2018, theorem 3, improved",
+        source=f"Zhang and Venkitasubramaniam, ICASSP 2018, theorem {theorem}",
     )
 
 
@@ -697,7 +691,6 @@ def bandit_noise(
     """
     positive_int(dimension=dimension)
     one_of(PERTURBATIONS, perturbation=perturbation)
-    one_of(NOISES, noise=noise)
     size = dimension if perturbation == "vector" else 1
     scale = _calibrated(noise, size if noise == "k_norm" else 1, nats)
     return local_law(noise, scale).energy(size)

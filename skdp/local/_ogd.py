@@ -277,7 +277,7 @@ def run_bandit(rows, targets, state, projection, slope, *, sender, learn, direct
 
 def learn_from_value(send, value, direction, distance, theta):
     """Have a device send a noisy centred value, and learn from it in place."""
-    daxpy(direction, theta, a=-len(theta) / distance * send(value))
+    learn_value(send(value), direction, distance, theta)
 
 
 def learn_from_vector(send, value, direction, distance, theta):

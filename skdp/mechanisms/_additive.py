@@ -19,7 +19,7 @@ from skdp._validation import (
     plain_arguments,
     positive,
     positive_int,
-    shown,
+    short_repr,
 )
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, gaussian_scale
 
@@ -273,12 +273,12 @@ class NoiseLaw:
                 guarantee = guarantee.gaussian_target()
             if not isinstance(guarantee, GaussianDP):
                 raise ValueError(
-                    f"guarantee must be an ApproxDP or a GaussianDP; got {shown(guarantee)}."
+                    f"guarantee must be an ApproxDP or a GaussianDP; got {short_repr(guarantee)}."
                 )
             return cls(kind, gaussian_scale(l2_sensitivity=1.0, guarantee=guarantee), guarantee)
         if not isinstance(guarantee, ApproxDP):
             raise ValueError(
-                f"guarantee must be an ApproxDP for this noise; got {shown(guarantee)}."
+                f"guarantee must be an ApproxDP for this noise; got {short_repr(guarantee)}."
             )
         positive(epsilon=guarantee.epsilon)
         pure = replace(guarantee, delta=0.0, refined=None)
@@ -532,7 +532,9 @@ def least_level(size: int) -> float:
     return 1.0 / (20.0 * math.sqrt(size))
 
 
-def check_span(law: NoiseLaw, size: int, epsilon: float, *, growth: float = 1.0) -> None:
+def check_span(
+    law: NoiseLaw, size: int, target: ApproxDP | GaussianDP, *, growth: float = 1.0
+) -> None:
     """Check that noise of ``size`` numbers fits its lattice, whatever the sensitivity.
 
     Parameters
@@ -541,23 +543,27 @@ def check_span(law: NoiseLaw, size: int, epsilon: float, *, growth: float = 1.0)
 
     size : int
 
-    epsilon : float
-        Parameter that the message names.
+    target : ApproxDP or GaussianDP
+        What the message names: epsilon, or the mu of a part of a budget.
 
     growth : float, default=1.0
         How often louder it may be.
     """
     # Steps are at least 1 / (200 sqrt(size)), and no norm of the noise is expected beyond.
     norm = growth * law.level(size) * (math.sqrt(size) + 60.0)
-    refuse_span(200.0 * math.sqrt(size) * norm, size, epsilon)
+    refuse_span(200.0 * math.sqrt(size) * norm, size, target)
 
 
-def refuse_span(n_steps: float, size: int, epsilon: float) -> None:
+def refuse_span(n_steps: float, size: int, target: ApproxDP | GaussianDP) -> None:
     """Raise `ValueError` if noise may be more steps of its lattice than a float can count."""
     if not n_steps < 2.0**51:
+        if isinstance(target, GaussianDP):
+            got = f"mu={short_repr(target.mu)} for this release"
+        else:
+            got = short_repr(target.epsilon)
         raise ValueError(
             f"epsilon must be larger for {size} coefficients: the noise would not fit into "
-            f"the 53 bits of a float; got {shown(epsilon)}."
+            f"the 53 bits of a float; got {got}."
         )
 
 
@@ -626,7 +632,7 @@ def k_norm_mechanism(
 
     Parameters
     ----------
-    value, l2_sensitivity, guarantee, **options
+    value, l2_sensitivity, guarantee, error, random_state
         As for `gaussian_mechanism`, the guarantee an ApproxDP whose epsilon is met.
 
     Returns
@@ -680,8 +686,8 @@ def gaussian_mechanism(
     guarantee : ApproxDP with positive delta, or GaussianDP
         Guarantee to meet.
 
-    **options
-        ``error``, in l2 norm, ``random_state`` and ``purpose``, as for `release`.
+    error, random_state
+        As for `release`; an ``error`` is in l2 norm.
 
     Returns
     -------
@@ -722,7 +728,7 @@ def additive_mechanism(
 
     Parameters
     ----------
-    value, l2_sensitivity, guarantee, **options
+    value, l2_sensitivity, guarantee, error, random_state
         As for `gaussian_mechanism`; with ``delta == 0`` the noise is K-norm.
 
     Returns

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import plain_arguments, shown
+from skdp._validation import plain_arguments, short_repr
 
 _LARGEST = 1e300  # of a search range, whose length is a float
 # The scale of the search range at which cells begin to widen: a column may be so much smaller.
@@ -66,7 +66,7 @@ def cell_edges(search_range: tuple[float, float], n_cells: int) -> np.ndarray:
     edges[0], edges[-1] = low, high
     if not np.all(np.diff(edges) > 0.0):
         raise ValueError(
-            f"n_cells must be few enough for floats to tell {shown(search_range)} so finely "
+            f"n_cells must be few enough for floats to tell {short_repr(search_range)} so finely "
             f"apart; got {n_cells}."
         )
     edges.setflags(write=False)
@@ -96,13 +96,13 @@ def checked_ranges(search_range: Any, n_columns: int) -> tuple[tuple[float, floa
     if pairs.shape != (n_columns, 2):
         raise ValueError(
             f"search_range must be (low, high), or one such pair for each of {n_columns} columns; "
-            f"got {shown(search_range)}."
+            f"got {short_repr(search_range)}."
         )
     for low, high in pairs.tolist():
         farthest = max(-low, high)
         if not (low < high and 1.0 / _LARGEST <= farthest <= _LARGEST):
             raise ValueError(
                 "search_range must be (low, high) with low < high, both finite, and the larger "
-                f"from 1e-300 to 1e300 in absolute value; got {shown((low, high))}."
+                f"from 1e-300 to 1e300 in absolute value; got {short_repr((low, high))}."
             )
     return tuple((low + 0.0, high + 0.0) for low, high in pairs.tolist())

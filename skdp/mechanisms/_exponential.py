@@ -15,7 +15,7 @@ from skdp._grid import UP
 from skdp._random._exact import Uniform, precision
 from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import Kept, Selected, note, recorded
-from skdp._validation import plain_arguments, positive, shown
+from skdp._validation import plain_arguments, positive, short_repr
 from skdp.mechanisms._additive import Lattice, NoiseLaw
 from skdp.privacy import random_runs_mean
 
@@ -90,7 +90,7 @@ def select(
     spreads = np.broadcast_to(np.asarray(spread), len(rows))
     if spreads.dtype.kind not in "iu" or spreads.min() < 1:
         raise ValueError(
-            f"spread must be a positive int, or one a selection; got {shown(spread)}."
+            f"spread must be a positive int, or one a selection; got {short_repr(spread)}."
         )
     rows = rows.astype(np.int64)
     rates = np.array([_rate(float(epsilon), int(one)) for one in spreads])
@@ -300,11 +300,11 @@ def frequent_names(
     WWW 2009.
     """
     if law.kind != "gaussian":
-        raise ValueError(f"law must be Gaussian; got {shown(law)}.")
+        raise ValueError(f"law must be Gaussian; got {short_repr(law)}.")
     if not threshold > 1.0 or threshold % lattice.step or lattice.step > 1.0:
         raise ValueError(
             "threshold must be above 1, a multiple of the step of the lattice, which is at most "
-            f"1; got {shown(threshold)}."
+            f"1; got {short_repr(threshold)}."
         )
     asked = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
     noise = law.draw(noise_source(random_state), 1, len(asked), lattice.sensitivity / lattice.step)

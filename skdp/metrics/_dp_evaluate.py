@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import facts_of_a_fit
-from skdp._validation import TargetRange, fraction, shown, store
+from skdp._validation import TargetRange, fraction, short_repr, store
 from skdp.kernel._queries import QueryAnswers
 from skdp.learner import StatedGuarantee, charge, check_budget, warn_of_delta
 from skdp.metrics._evaluation import CONFIDENCE, Evaluation
@@ -96,10 +96,10 @@ class EvaluationPlan:
         if unknown or not names or ("auto" in names and len(names) > 1):
             raise ValueError(
                 f"scoring must be 'auto' or names among {', '.join(map(repr, SCORINGS))}; "
-                f"got {shown(scoring)}."
+                f"got {short_repr(scoring)}."
             )
         if isinstance(target, ApproxDP) and target.delta > 0.0:
-            raise ValueError(f"target must be pure or Gaussian; got {shown(target)}.")
+            raise ValueError(f"target must be pure or Gaussian; got {short_repr(target)}.")
         fraction(confidence=confidence)
         labels = () if classes is None else public_classes(None, classes)
         y_range = None if y_bounds is None else public_range(None, y_bounds)
@@ -115,7 +115,7 @@ class EvaluationPlan:
             if name not in offered:
                 raise ValueError(
                     f"scoring must be among {', '.join(map(repr, offered))} for this "
-                    f"{type(estimator).__name__}; got {shown(name)}."
+                    f"{type(estimator).__name__}; got {short_repr(name)}."
                 )
         return self.scoring
 
@@ -454,7 +454,7 @@ class DPScorer:
         check_budget(self.request)
         if not isinstance(name, str) or name not in SCORINGS:
             listed = ", ".join(map(repr, SCORINGS))
-            raise ValueError(f"name must be one of {listed}; got {shown(name)}.")
+            raise ValueError(f"name must be one of {listed}; got {short_repr(name)}.")
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Score a fitted estimator: greater is better. NaN where the noise says nothing.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 
 from skdp._grid import TINY
-from skdp._validation import one_of, shown, store
+from skdp._validation import one_of, short_repr, store
 from skdp._views import card, note, table
 from skdp.privacy import Guarantee
 from skdp.privacy._guarantees import parts
@@ -164,12 +164,12 @@ class EvaluationDisplay:
         if not there:
             raise ValueError(
                 "scoring of an evaluation that is drawn must release counts, as 'auto', 'roc_auc' "
-                f"and 'balanced_accuracy' do; got {shown(list(evaluation.values))}."
+                f"and 'balanced_accuracy' do; got {short_repr(list(evaluation.values))}."
             )
         if kind != "auto" and kind not in there:
             raise ValueError(
-                f"kind must be one of those whose counts were released, {shown(there)}; got "
-                f"{shown(kind)}."
+                f"kind must be one of those whose counts were released, {short_repr(there)}; got "
+                f"{short_repr(kind)}."
             )
         return cls(evaluation, there if kind == "auto" else (kind,))
 
@@ -424,6 +424,8 @@ class Evaluation:
     level: dict[str, float] = field(default_factory=dict)
     classes: tuple = ()
     ranges: tuple[float, ...] = ()
+
+    _report_kind = "evaluation"
 
     def __str__(self) -> str:
         width = max(map(len, self.values), default=0)

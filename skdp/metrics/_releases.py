@@ -10,10 +10,14 @@ from sklearn.base import is_classifier, is_regressor
 from skdp._defaults import pipeline as defaults
 from skdp._grid import TINY
 from skdp._random._source import NoiseSource
-from skdp._validation import TargetRange, plain_arguments, positive_int, shown
-from skdp.mechanisms import NoiseLaw, release
+from skdp._validation import TargetRange, plain_arguments, positive_int, short_repr
 from skdp.metrics._evaluation import FEWEST, LAPLACE_KURTOSIS, ScoreValue, Spread, nothing, scored
-from skdp.preprocessing._column_statistics import BoundedSums, CountsRelease
+from skdp.preprocessing._column_statistics import (
+    AdditiveRelease,
+    BoundedSums,
+    CountsRelease,
+    law_of,
+)
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows._inputs import (
     count_of_rows,
@@ -27,7 +31,7 @@ _SUM_ERROR = 2.0**-51  # of the sum, for each row: quotients and products are ro
 
 
 @dataclass(frozen=True)
-class PrecisionSum:
+class PrecisionSum(AdditiveRelease):
     """Sum over the positive rows of the precision at their scores.
 
     Privacy: whatever the scores and labels, replacing one of at most ``n`` rows moves the sum by
@@ -53,13 +57,7 @@ class PrecisionSum:
         row more, what is left of both differs by that row, or by one that is replaced.
     """
 
-    law: NoiseLaw
     most_rows: int
-
-    @property
-    def guarantee(self) -> ApproxDP | GaussianDP:
-        """What a release satisfies."""
-        return self.law.guarantee
 
     @classmethod
     @plain_arguments
@@ -73,8 +71,7 @@ class PrecisionSum:
         most_rows : int
         """
         positive_int(most_rows=most_rows)
-        is_pure = isinstance(target, ApproxDP) and target.delta == 0.0
-        return cls(NoiseLaw.of("laplace" if is_pure else "gaussian", target), int(most_rows))
+        return cls(law_of(target), int(most_rows))
 
     @property
     def sensitivity(self) -> float:
@@ -82,11 +79,6 @@ class PrecisionSum:
         # 1 + 1/2 + ... + 1/n is less than log(n) + Euler's constant + 1 / (2 n).
         n = self.most_rows
         return (math.log(n) + float(np.euler_gamma) + 0.5 / n) * (1.0 + 2.0**-40)
-
-    @property
-    def level(self) -> float:
-        """Standard error of the noise."""
-        return self.law.level(1) * self.sensitivity
 
     def __call__(self, scores: np.ndarray, is_positive: np.ndarray, noise: NoiseSource) -> float:
         """Release the sum.
@@ -105,15 +97,9 @@ class PrecisionSum:
         both = np.bincount(ranks)
         own = np.bincount(ranks, weights=is_positive)
         terms = own * (np.cumsum(own) / np.cumsum(both))
-        noisy = release(
-            np.array([math.fsum(terms.tolist())]),
-            law=self.law,
-            sensitivity=self.sensitivity,
-            error=_SUM_ERROR * self.most_rows,
-            random_state=noise,
-            purpose="sum of precisions at the scores of positive rows",
-        )
-        return float(noisy[0])
+        purpose = "sum of precisions at the scores of positive rows"
+        total, error = math.fsum(terms.tolist()), _SUM_ERROR * self.most_rows
+        return float(self._noisy([total], noise, error, purpose)[0])
 
 
 LARGEST_LOG_LOSS = 5.0  # a probability below exp(-5) = 0.0067 counts as that
@@ -289,7 +275,9 @@ def default_scoring(estimator: Any) -> str:
         return "r2"
     if is_classifier(estimator):
         return "accuracy"
-    raise ValueError(f"estimator must be a classifier or a regressor; got {shown(estimator)}.")
+    raise ValueError(
+        f"estimator must be a classifier or a regressor; got {short_repr(estimator)}."
+    )
 
 
 def offered_scores(estimator: Any, n_classes: int) -> tuple[str, ...]:
@@ -313,7 +301,8 @@ def check_scoring(scoring: Any, offered: tuple[str, ...], estimator: Any) -> Non
         kind = "a regressor" if is_regressor(estimator) else "a classifier"
         listed = ", ".join(map(repr, names))
         raise ValueError(
-            f"scoring must have a bounded range, for {kind} one of {listed}; got {shown(scoring)}."
+            f"scoring must have a bounded range, for {kind} one of {listed}; got "
+            f"{short_repr(scoring)}."
         )
 
 
@@ -345,7 +334,7 @@ def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
     if not found.high - found.low <= _WIDEST:
         raise ValueError(
             f"y_bounds must be at most {_WIDEST:g} apart, for squares of residuals to be numbers; "
-            f"got {shown(y_bounds)}."
+            f"got {short_repr(y_bounds)}."
         )
     return found
 
@@ -406,11 +395,10 @@ _LIMIT_FAR_OFF = 10.0  # standard errors of a number of rows, beyond which they 
 _GRID_BASE = 10.0
 _LIMIT_CLEAR = 6.0  # by how many it is with the number of rows that is advised
 
-# Budgets of parts over that of a mean: of those that have to be precise twice as much, as a score
-# divides by them or sums their noise over many bins, and of what corrects others a half.
+# Budgets of parts over that of a mean, where they are not alike.
 _WEIGHTS = {
-    **dict.fromkeys(("scores", "confusion", "rank", "square", "precision"), 2.0),
-    **dict.fromkeys(("residuals", "rows", "y", "influence", "positive"), 0.5),
+    **dict.fromkeys(("scores", "confusion", "rank", "square", "precision"), defaults.PRECISE),
+    **dict.fromkeys(("residuals", "rows", "y", "influence", "positive"), defaults.CORRECTING),
 }
 
 
@@ -486,11 +474,6 @@ class Releases:
     level: dict[str, float] = field(default_factory=dict)
 
     @property
-    def kind(self) -> str:
-        """Of the noise."""
-        return "gaussian" if isinstance(self.target, GaussianDP) else "laplace"
-
-    @property
     def is_counted(self) -> bool:
         """Whether the number of rows is private."""
         return self.target.adjacency == "add-remove"
@@ -503,7 +486,7 @@ class Releases:
 
     def count(self, name: str, cells: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Release how many rows are in each cell of a table."""
-        counting = CountsRelease(NoiseLaw.of(self.kind, self._part(self.shares[name])))
+        counting = CountsRelease(law_of(self._part(self.shares[name])))
         counts = np.bincount(cells, minlength=math.prod(shape)).astype(np.float64)
         self.counts[name] = counting(counts, self.noise).reshape(shape)
         self.level[name] = counting.level(len(counts))
@@ -534,7 +517,7 @@ class Releases:
         part = self._part(self.shares["precision"])
         planned = PrecisionSum.plan(part, most_rows=most)
         self.values["precision"] = planned(scores, is_positive, self.noise)
-        self.variances["precision"] = planned.level**2
+        self.variances["precision"] = planned.level(1) ** 2
 
     @property
     def n(self) -> float:
@@ -561,7 +544,7 @@ class Releases:
 
     def spread(self, normal: float, noise: float, kurtosis: float = LAPLACE_KURTOSIS) -> Spread:
         """Error of a number, from the variance of sampling and that of the noise."""
-        if self.kind == "gaussian":
+        if isinstance(self.target, GaussianDP):
             return Spread(normal + noise)
         return Spread(normal, noise, kurtosis)
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skdp._config import config_context
 from skdp._defaults import search as defaults
-from skdp._validation import level_of_the_user, shown
+from skdp._validation import level_of_the_user, short_repr
 from skdp.learner import without_callbacks
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import charge_of, quiet
@@ -124,7 +124,8 @@ class Candidates:
             what, differs = "cost more", not covers(planned, asked)
         if differs:
             raise RuntimeError(
-                f"A fit with {shown(params)} would {what}, against its plan. Planned: {planned} "
+                f"A fit with {short_repr(params)} would {what}, against its plan. Planned: "
+                f"{planned} "
                 f"Asked: {asked}"
             )
 
@@ -300,7 +301,7 @@ class SearchPlanner:
             if self.is_pure and found is not None and math.isinf(found.epsilon_at(0.0)):
                 raise ValueError(
                     "delta must be positive for a search over candidates without a pure "
-                    f"guarantee, such as {shown(params)}; got 0."
+                    f"guarantee, such as {short_repr(params)}; got 0."
                 )
             self._known[key] = found
         return self._known[key]

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp._defaults import search as defaults
 from skdp._grid import TINY
-from skdp._validation import is_auto, plain, positive, shown
+from skdp._validation import is_auto, plain, positive, short_repr
 from skdp.exceptions import NoConversionError
 from skdp.metrics import EvaluationPlan
 from skdp.model_selection._candidates import needs_delta
@@ -207,7 +207,8 @@ def _check(epsilons: Any, delta: float) -> None:
     values = [plain(e) for e in epsilons] if np.iterable(epsilons) else []
     if isinstance(epsilons, str) or not values:
         raise ValueError(
-            f"epsilons must be 'auto' or increasing numbers, at least one; got {shown(epsilons)}."
+            "epsilons must be 'auto' or increasing numbers, at least one; got "
+            f"{short_repr(epsilons)}."
         )
     for position, epsilon in enumerate(values):
         positive(**{f"epsilons[{position}]": epsilon})

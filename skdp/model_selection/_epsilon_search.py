@@ -6,7 +6,7 @@ from functools import cache
 
 from skdp._config import config_context
 from skdp._random._source import noise_source
-from skdp._validation import boolean, finite, is_auto, positive, shown
+from skdp._validation import boolean, finite, is_auto, positive, short_repr
 from skdp._views import note, table
 from skdp.learner import (
     CallbackSupportMixin,
@@ -322,7 +322,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
             self.guarantee_ = self._stated(compose([grid.declared(delta), *frozen]))
             if not self.reached_:
                 warn_user(
-                    f"No stage reached target_score={shown(self.target_score)}: the model is that "
+                    f"No stage reached target_score={short_repr(self.target_score)}: the model "
+                    "is that "
                     f"of the last one, with epsilon={self.best_epsilon_:.6g} and a score of "
                     f"{self.best_score_:.4g}."
                 )
@@ -351,7 +352,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         if not worst < float(self.target_score) < best:
             raise ValueError(
                 f"target_score must be above {worst:g} and below {best:g}, between which "
-                f"{searched.scoring!r} ranges; got {shown(self.target_score)}."
+                f"{searched.scoring!r} ranges; got {short_repr(self.target_score)}."
             )
         blocks = self._two_blocks()
         n_fit, n_scoring = searched.sizes(blocks)

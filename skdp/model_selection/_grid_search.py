@@ -6,8 +6,8 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp._random._source import noise_source
-from skdp._recording import told
-from skdp._validation import boolean, is_auto, one_of, shown
+from skdp._recording import with_progress
+from skdp._validation import boolean, is_auto, one_of, short_repr
 from skdp.learner import (
     CallbackSupportMixin,
     begun_fit,
@@ -276,7 +276,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
                 found = Parallel(n_jobs=self.n_jobs, verbose=0, **_ONE_BY_ONE)(
                     delayed(searched.tried)(*task, compared) for task in tasks
                 )
-                progressing = told(found, "candidates", len(candidates))
+                progressing = with_progress(found, "candidates", len(candidates))
                 models, losses = zip(*progressing, strict=True)
                 best = plan.choice(regrets(losses), noise_source(choice))
                 model = models[best]
@@ -304,10 +304,10 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         except (TypeError, ValueError):
             raise ValueError(
                 "param_grid must be a dict from parameters to lists of values, or a list of "
-                f"such; got {shown(self.param_grid)}."
+                f"such; got {short_repr(self.param_grid)}."
             ) from None
         if not candidates:
-            raise ValueError(f"param_grid must not be empty; got {shown(self.param_grid)}.")
+            raise ValueError(f"param_grid must not be empty; got {short_repr(self.param_grid)}.")
         check_names({name for params in candidates for name in params})
         return candidates
 

@@ -10,11 +10,11 @@ from scipy.optimize import brentq
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp._defaults import search as defaults
-from skdp._validation import between, shown
+from skdp._validation import between, short_repr
 from skdp.model_selection._candidates import NothingLeftError, SearchPlanner, warn_user
 from skdp.model_selection._choice import ChoiceRelease
 from skdp.pipeline import DPPipeline
-from skdp.pipeline._division import as_point, excess, given_shares, largest_scale
+from skdp.pipeline._division import as_epsilon_delta, excess, given_shares, largest_scale
 from skdp.privacy import (
     ApproxDP,
     GaussianDP,
@@ -58,7 +58,7 @@ def shares_of(shares, n_candidates, *, refit):
     if last < given.get("refit", 0.0) - _TOLERANCE or (refit and last <= 0.0) or choice <= 0.0:
         raise ValueError(
             "shares must leave something for each part: fits and refit sum to at most 1, and so "
-            f"do choice, score and refit; got {shown(given)}."
+            f"do choice, score and refit; got {short_repr(given)}."
         )
     return {"fits": fits, "choice": choice, "score": score, "refit": last}
 
@@ -196,7 +196,7 @@ class GridPlanner(SearchPlanner):
         count = len(self.fits)
         mechanism = f"a search over {count} candidate{'s' if count > 1 else ''}"
         total = self._total(fits, scores, refit)
-        self.guarantee = as_point(total, self.target, mechanism)
+        self.guarantee = as_epsilon_delta(total, self.target, mechanism)
         words = [
             ("fits", f"{count} fits, each: {_words(self.planned_fits)}"),
             ("choice", str(self.choice.guarantee)),
@@ -339,7 +339,7 @@ def refit_share(shares, *, refit):
     if not refit:
         return 0.0
     if sum(given.values()) > 1.0:
-        raise ValueError(f"shares must sum to at most 1; got {shown(given)}.")
+        raise ValueError(f"shares must sum to at most 1; got {short_repr(given)}.")
     share = given.get("refit", 1.0 - given.get("runs", 1.0 - float(defaults.REFIT)))
     between(_LIMIT_SHARE, 1.0 - _LIMIT_SHARE, **{"shares['refit']": share})
     return share
@@ -411,7 +411,7 @@ class RandomPlanner(SearchPlanner):
         self.fits, self.lasts = self._charged(self.fit)
         mean = random_runs_mean(self.eta, self.gamma)
         mechanism = f"the best of {mean:.6g} runs in the mean"
-        self.guarantee = as_point(self._total(amount), self.target, mechanism)
+        self.guarantee = as_epsilon_delta(self._total(amount), self.target, mechanism)
         self.table = [
             ("fit of a run", 1.0 - self.share, str(self.fits[0])),
             ("score of a run", 1.0 - self.share, str(self.evaluation.guarantee)),

@@ -11,7 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skdp._defaults import search as defaults
 from skdp._random._source import noise_source
 from skdp._recording import one_of_runs, without_facts
-from skdp._validation import boolean, finite, is_auto, shown
+from skdp._validation import boolean, finite, is_auto, short_repr
 from skdp.learner import charge, unchanged_on_error
 from skdp.mechanisms import n_random_runs
 from skdp.model_selection._candidates import REFUSED
@@ -296,7 +296,7 @@ class DPRandomizedSearch(BaseDPSearch):
         if not names:
             raise ValueError(
                 "param_distributions must be a dict from parameters to lists of values or to "
-                f"distributions with a method rvs, or a list of such; got {shown(given)}."
+                f"distributions with a method rvs, or a list of such; got {short_repr(given)}."
             )
         check_names(names)
 

@@ -8,7 +8,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import search as defaults
-from skdp._validation import fraction, is_auto, is_whole, shown
+from skdp._validation import fraction, is_auto, is_whole, short_repr
 from skdp.learner import check_budget
 from skdp.model_selection._candidates import check_answers
 from skdp.model_selection._searched import Blocks
@@ -27,7 +27,7 @@ def check_names(names):
         own = name.rpartition("__")[2]
         if own in OWN:
             further = " DPEpsilonSearch looks for the least." if own == "epsilon" else ""
-            what = f"{shown(name)} must not be searched over"
+            what = f"{short_repr(name)} must not be searched over"
             raise ValueError(f"{what}: a search has one {own} for all fits.{further}")
 
 
@@ -35,6 +35,7 @@ class BaseDPSearch(MetaEstimatorMixin, DelegatingEstimator):
     """What a search can be asked: all that the estimator it found can be."""
 
     best_estimator_: Any
+    _report_kind = "search"
 
     def __init__(
         self, estimator, delta, blocks, row_key, classes, y_bounds, adjacency, random_state, ledger
@@ -81,11 +82,14 @@ class BaseDPSearch(MetaEstimatorMixin, DelegatingEstimator):
                 fraction(blocks=self.blocks)
         except ValueError:
             raise ValueError(
-                f"blocks must be 'auto' or a number between 0 and 1; got {shown(self.blocks)}."
+                "blocks must be 'auto' or a number between 0 and 1; got "
+                f"{short_repr(self.blocks)}."
             ) from None
         n_jobs = getattr(self, "n_jobs", None)
         if n_jobs is not None and (not is_whole(n_jobs) or not 0 < abs(n_jobs) < _LIMIT_JOBS):
-            raise ValueError(f"n_jobs must be None, or an int that is not 0; got {shown(n_jobs)}.")
+            raise ValueError(
+                f"n_jobs must be None, or an int that is not 0; got {short_repr(n_jobs)}."
+            )
         self._check_estimator()
 
     def _check_estimator(self):
@@ -95,7 +99,7 @@ class BaseDPSearch(MetaEstimatorMixin, DelegatingEstimator):
         if isinstance(estimator, type) or not (is_pipeline or is_private(estimator)):
             raise ValueError(
                 "estimator must be a private estimator of skdp with an epsilon, or a DPPipeline "
-                f"of steps that prepare and learn; got {shown(estimator)}."
+                f"of steps that prepare and learn; got {short_repr(estimator)}."
             )
         if isinstance(estimator, DelegatingEstimator) and not is_pipeline:
             raise ValueError(f"estimator must not be a search itself; got a {kind}.")

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils import column_or_1d
 
-from skdp._validation import is_auto, is_whole, shown
+from skdp._validation import is_auto, is_whole, short_repr
 from skdp.learner import warn_of_delta
 from skdp.metrics import EvaluationPlan, default_scoring, row_loss
 from skdp.metrics._dp_evaluate import SCORINGS
@@ -76,7 +76,7 @@ class Blocks:
         ):
             raise ValueError(
                 "row_key must be the name or position of a column, or a function of X; got "
-                f"{shown(row_key)}."
+                f"{short_repr(row_key)}."
             )
         return cls(tuple(map(float, fractions)), adjacency, row_key)
 
@@ -141,7 +141,7 @@ def _column(X, key):
     if isinstance(X, list | tuple) and not isinstance(key, str):
         return [row[key] for row in X]
     if isinstance(key, str) or not -X.shape[1] <= key < X.shape[1]:
-        raise ValueError(f"row_key must be a column of X; got {shown(key)}.")
+        raise ValueError(f"row_key must be a column of X; got {short_repr(key)}.")
     if columns is not None:
         return X[columns[key]]
     column = X[:, [key]]

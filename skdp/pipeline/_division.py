@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from skdp._defaults import pipeline as defaults
 from skdp._grid import TINY
-from skdp._validation import between, is_auto, shown
+from skdp._validation import between, is_auto, short_repr
 from skdp.preprocessing import automatic_n_splines
 from skdp.privacy import (
     ApproxDP,
@@ -210,10 +210,12 @@ def _divided(node, target, shares):
         (leaf,) = leaves
         total = planned = _planned(leaf, target)
         if not isinstance(planned, ApproxDP):
-            total = as_point(planned, target, planned.mechanism)
+            total = as_epsilon_delta(planned, target, planned.mechanism)
         return Division({leaf.path: target}, wanted, {leaf.path: planned}, total)
     # Those that need their delta as a point share a part of it.
-    bare = [leaf for leaf in leaves if target.delta > 0.0 and _is_bare(_planned(leaf, target))]
+    bare = [
+        leaf for leaf in leaves if target.delta > 0.0 and _has_no_profile(_planned(leaf, target))
+    ]
     scaled = _scaled(leaves, target)
     base = target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
 
@@ -238,7 +240,7 @@ def _divided(node, target, shares):
     points = {path: point for path, (point, _) in parts.items()}
     for leaf in leaves:
         _give(leaf, points[leaf.path])
-    total = as_point(total, target, f"a pipeline of {len(leaves)} private steps")
+    total = as_epsilon_delta(total, target, f"a pipeline of {len(leaves)} private steps")
     return Division(points, wanted, planned, total)
 
 
@@ -308,7 +310,7 @@ def _is_free(leaf, target):
         return False
 
 
-def as_point(total, target, mechanism):
+def as_epsilon_delta(total, target, mechanism):
     """The budget as a guarantee, behind which stands the composition."""
     refined = replace(total, mechanism="", source="") if target.delta else None
     return replace(target, refined=refined, mechanism=mechanism, caveats=total.caveats)
@@ -346,7 +348,7 @@ def _point(leaf, target, share, scale, of_delta):
     return replace(point, epsilon=min(point.epsilon, fewer.epsilon_at(point.delta)))
 
 
-def _is_bare(guarantee):
+def _has_no_profile(guarantee):
     return isinstance(guarantee, ApproxDP) and guarantee.delta > 0.0 and guarantee.refined is None
 
 
@@ -387,9 +389,11 @@ def largest_scale(excess, target, guess):
 
 def _shares(leaves, shares, target):
     paths = [leaf.path for leaf in leaves]
-    given = given_shares(shares, paths, f"steps that learn under a guarantee, of {shown(paths)}")
+    given = given_shares(
+        shares, paths, f"steps that learn under a guarantee, of {short_repr(paths)}"
+    )
     if math.fsum(given.values()) > 1.0 + _TOLERANCE:
-        raise ValueError(f"shares must sum to at most 1; got {shown(given)}.")
+        raise ValueError(f"shares must sum to at most 1; got {short_repr(given)}.")
     automatic = {leaf.path: _rule(leaf, target) for leaf in leaves if leaf.path not in given}
     left = 1.0 - math.fsum(given.values())
     if not automatic:
@@ -400,7 +404,7 @@ def _shares(leaves, shares, target):
     if left <= 0.0:
         raise ValueError(
             "shares must leave something for steps that they do not name; got a sum of 1 or more, "
-            f"without {shown(sorted(automatic))}."
+            f"without {short_repr(sorted(automatic))}."
         )
     factor = left / fixed if n_open == 0 else left * min(1.0, _MOST / fixed if fixed else 1.0)
     rest = left - (factor * fixed)
@@ -442,11 +446,11 @@ def given_shares(shares, names, what, least=_LIMIT_SHARE):
     given = {} if is_auto(shares) else shares
     if not isinstance(given, Mapping):
         raise ValueError(
-            f"shares must be 'auto' or a dict from {what} to numbers; got {shown(shares)}."
+            f"shares must be 'auto' or a dict from {what} to numbers; got {short_repr(shares)}."
         )
     for name, share in given.items():
         if name not in names:
-            raise ValueError(f"shares must name {what}; got {shown(name)}.")
+            raise ValueError(f"shares must name {what}; got {short_repr(name)}.")
         between(least, 1.0, **{f"shares[{name!r}]": share})
     return {name: float(share) for name, share in given.items()}
 

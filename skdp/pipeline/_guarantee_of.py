@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import is_whole, shown
+from skdp._validation import is_whole, short_repr
 from skdp.learner import StatedGuarantee
 from skdp.pipeline._division import Sequence, check_one_unit
 from skdp.pipeline._walk import CONTAINERS, UNKNOWN, Walk, declared, is_private
@@ -86,7 +86,7 @@ def guarantee_of(fitted, public=()):
     0.5-differential privacy (pure) when replacing one record, by ...
     """
     if isinstance(public, str):
-        raise ValueError(f"public must be a tuple of steps; got {shown(public)}.")
+        raise ValueError(f"public must be a tuple of steps; got {short_repr(public)}.")
     check_is_fitted(fitted)
     found = guarantee_or_none(fitted, public=tuple(public))
     return ApproxDP(0.0, mechanism="nothing was learned") if found is None else found

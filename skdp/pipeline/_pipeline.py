@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._config import config_context
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp._views import table
 from skdp.learner import (
     CallbackSupportMixin,
@@ -304,6 +304,8 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
     >>> [(step, share) for step, share, _ in pipeline.division_]
     [('bounds', 0.1), ('model', 0.9)]
     """
+
+    _report_kind = "pipeline"
 
     def __init__(
         self,
@@ -626,7 +628,9 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         schema, names = Schema.of(X), getattr(self, "feature_names_in_", ())
         lacking = [name for name in names if name not in (schema.names or ())]
         if schema.names and lacking:
-            raise ValueError(f"X must have the columns of the fit; it lacks {shown(lacking)}.")
+            raise ValueError(
+                f"X must have the columns of the fit; it lacks {short_repr(lacking)}."
+            )
         check_input(self.steps_, X, schema, self.public)
 
     def _planned_fit(self, schema, n_samples=None):
@@ -644,7 +648,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         check_steps(self.steps, self._get_param_names())
         check_own_callbacks(self, self.steps)
         if not isinstance(self.public, list | tuple | set | frozenset):
-            raise ValueError(f"public must be a tuple of steps; got {shown(self.public)}.")
+            raise ValueError(f"public must be a tuple of steps; got {short_repr(self.public)}.")
 
 
 def _fit(step, X, y, groups=None):

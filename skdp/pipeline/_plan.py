@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp._random._source import seed_sequence
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp.learner import warn_of_delta, without_callbacks
 from skdp.pipeline._division import Division, Leaf, Node, check_one_unit, choose_splines, divide
 from skdp.pipeline._guarantee_of import frozen_guarantee
@@ -289,7 +289,8 @@ class Plan:
                 raise ValueError(
                     f"Step {leaf.path!r} learns from the rows, and in a stream would learn from "
                     "each part anew. Fit it before, and freeze it: "
-                    f"FrozenEstimator(DPPipeline([...]).fit(X, y)); got {shown(leaf.estimator)}."
+                    "FrozenEstimator(DPPipeline([...]).fit(X, y)); got "
+                    f"{short_repr(leaf.estimator)}."
                 )
         own = {name: getattr(model, name) for name in OWN if name in last.get_params(deep=False)}
         check_own_budget(Leaf(name, last), model, names=own)
@@ -340,19 +341,19 @@ class Plan:
                 raise ValueError(
                     "groups must be None where another estimator stands around the one that "
                     f"learns: the fit of a {type(leaf.around[1]).__name__} takes none; "
-                    f"got {shown(leaf.around[1])}."
+                    f"got {short_repr(leaf.around[1])}."
                 )
             if leaf.path != self.steps[-1][0]:
                 raise ValueError(
                     f"groups must be None where a step learns that is not the last one: {leaf} "
                     "has a guarantee for records, which does not compose with one for users. "
-                    f"{_WAYS_OUT}; got {shown(leaf.estimator)}."
+                    f"{_WAYS_OUT}; got {short_repr(leaf.estimator)}."
                 )
             if not has_fit_parameter(leaf.estimator, "groups"):
                 raise ValueError(
                     f"groups must be None where the last step takes none: {leaf} has a guarantee "
                     "for records. Bound how many rows each user has instead: "
-                    f"skdp.preprocessing.bound_contributions; got {shown(leaf.estimator)}."
+                    f"skdp.preprocessing.bound_contributions; got {short_repr(leaf.estimator)}."
                 )
         # Steps that were frozen before they learned anything are those of users, too.
         for leaf in self.node.frozen:

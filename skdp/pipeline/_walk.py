@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp.learner import StatedGuarantee
 from skdp.pipeline._division import Leaf, Parallel, Sequence
 from skdp.pipeline._wrappers import (
@@ -96,7 +96,7 @@ class Walk:
     def finish(self):
         """Check that all steps that were declared public are there."""
         for path in sorted(self.public - self._met):
-            raise ValueError(f"public must name steps, as in set_params; got {shown(path)}.")
+            raise ValueError(f"public must name steps, as in set_params; got {short_repr(path)}.")
 
     def step(self, step, schema, path):
         """Node of one step, None if it learns nothing, and the schema of what it makes."""
@@ -170,7 +170,7 @@ class Walk:
             if part is not None:
                 raise ValueError(
                     f"Step {_join(path, name)!r} must learn nothing from the targets; got "
-                    f"{shown(of_target)}."
+                    f"{short_repr(of_target)}."
                 )
             if self.change:
                 finite = FiniteTargets(of_target)  # for whatever target
@@ -189,7 +189,7 @@ class Walk:
             if step.memory is not None:
                 raise ValueError(
                     f"memory must be None in step {path!r}: a cache would keep private rows on "
-                    f"disk; got {shown(step.memory)}."
+                    f"disk; got {short_repr(step.memory)}."
                 )
             return self.steps(step.steps, schema, path)
         if type(step) is FeatureUnion:
@@ -243,7 +243,7 @@ class Walk:
         raise ValueError(
             f"sparse_threshold of step {path!r} must be 0: otherwise it reads the density of the "
             "rows, also if it is 1 and no entry is 0. A DPPipeline keeps parts sparse; "
-            f"got {shown(step.sparse_threshold)}."
+            f"got {short_repr(step.sparse_threshold)}."
         )
 
 
@@ -289,30 +289,33 @@ def check_steps(steps, reserved):
     """Check the list of steps: pairs of a name and an estimator."""
     if not isinstance(steps, list | tuple) or not steps:
         raise ValueError(
-            f"steps must be a list of pairs (name, estimator), not empty; got {shown(steps)}."
+            f"steps must be a list of pairs (name, estimator), not empty; got {short_repr(steps)}."
         )
     for pair in steps:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise ValueError(f"steps must be pairs (name, estimator); got {shown(pair)}.")
+            raise ValueError(f"steps must be pairs (name, estimator); got {short_repr(pair)}.")
     names = [name for name, _ in steps]
     if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"steps must have names that are strings; got {shown(names)}.")
+        raise ValueError(f"steps must have names that are strings; got {short_repr(names)}.")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ValueError(f"steps must have names of their own; got {shown(repeated)} twice.")
+        raise ValueError(f"steps must have names of their own; got {short_repr(repeated)} twice.")
     taken = sorted(set(names) & set(reserved))
     if taken:
-        raise ValueError(f"steps must not have the name of a parameter; got {shown(taken)}.")
+        raise ValueError(f"steps must not have the name of a parameter; got {short_repr(taken)}.")
     if any("__" in name or not name for name in names):
-        raise ValueError(f"steps must have names without '__'; got {shown(names)}.")
+        raise ValueError(f"steps must have names without '__'; got {short_repr(names)}.")
     for position, (name, step) in enumerate(steps):
         if passes(step) and step != "drop":
             continue
         if isclass(step) or not hasattr(step, "fit"):
-            raise TypeError(f"Step {name!r} must be an estimator, an instance; got {shown(step)}.")
+            raise TypeError(
+                f"Step {name!r} must be an estimator, an instance; got {short_repr(step)}."
+            )
         if position < len(steps) - 1 and not hasattr(step, "transform"):
             raise TypeError(
-                f"Step {name!r} must be a transformer, as it is not the last; got {shown(step)}."
+                f"Step {name!r} must be a transformer, as it is not the last; got "
+                f"{short_repr(step)}."
             )
 
 
@@ -352,7 +355,7 @@ def check_defaults(estimator, model, what, path, whole, *, names=OWN):
             continue
         raise ValueError(
             f"{name} of {path} must be the default, {default!r}: {whole.format(name=name)}; "
-            f"got {shown(own)}."
+            f"got {short_repr(own)}."
         )
 
 
@@ -438,7 +441,7 @@ class _InputCheck:
         if not isinstance(columns, str | int | np.integer):
             raise ValueError(
                 f"{what} takes one column of texts: select it by its name alone and not by a "
-                f"list; got {shown(columns)}."
+                f"list; got {short_repr(columns)}."
             )
         if not all(isinstance(value, str | bytes) for value in self.columns(taken[0])):
             raise ValueError(f"{what} takes texts alone: make missing ones '' before.")
@@ -479,7 +482,8 @@ class _InputCheck:
                 raise
         if values is None:
             raise ValueError(
-                f"{what} takes numbers, which column {shown(names[place])} does not hold: encode "
+                f"{what} takes numbers, which column {short_repr(names[place])} does not hold: "
+                "encode "
                 "texts with DPOneHotEncoder, make numbers of dates, or leave the column out."
             )
         _check_finite(values, what, allow_nan)

@@ -32,7 +32,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
-from skdp._validation import is_whole, shown
+from skdp._validation import is_whole, short_repr
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
@@ -143,7 +143,7 @@ class Schema:
         names = tuple(names)
         repeated = sorted({str(name) for name in names if names.count(name) > 1})
         if repeated:
-            raise ValueError(f"X must name each column once; got {shown(repeated)} twice.")
+            raise ValueError(f"X must name each column once; got {short_repr(repeated)} twice.")
         dtypes = getattr(X, "dtypes", None)
         return cls(n_columns, names, None if dtypes is None else tuple(map(_bare, dtypes)))
 
@@ -197,12 +197,12 @@ class Schema:
             raise ValueError(
                 f"The columns of step {path!r} must be names, positions or a "
                 "make_column_selector: any other function is given the rows and may look at "
-                f"them; got {shown(selector)}."
+                f"them; got {short_repr(selector)}."
             )
         if not self.names or not _of_pandas(self.dtypes):
             raise ValueError(
                 f"The columns of step {path!r} must be names or positions where X is no frame of "
-                f"pandas with its columns as they came; got {shown(selector)}."
+                f"pandas with its columns as they came; got {short_repr(selector)}."
             )
         import pandas as pd  # X is a frame of it
 
@@ -234,18 +234,21 @@ class Schema:
             return None
         wrong = [column for column in wanted if not -n <= column < n]
         if wrong:
-            raise ValueError(f"Step {path!r} takes columns {shown(wrong)}, and X has {n} columns.")
+            raise ValueError(
+                f"Step {path!r} takes columns {short_repr(wrong)}, and X has {n} columns."
+            )
         return [int(column) % n for column in wanted]
 
     def _place(self, name, path):
         names = self.names or ()
         if not names:
             raise ValueError(
-                f"Step {path!r} takes a column {shown(name)}, and the columns of X have no names: "
+                f"Step {path!r} takes a column {short_repr(name)}, and the columns of X have no "
+                "names: "
                 "pass a frame, or positions of columns."
             )
         if name not in names:
-            raise ValueError(f"Step {path!r} takes a column {shown(name)}, and X has none.")
+            raise ValueError(f"Step {path!r} takes a column {short_repr(name)}, and X has none.")
         return names.index(name)
 
     def _at(self, positions):
@@ -357,7 +360,7 @@ def _rule(name, is_fine, text):
 
     def rule(step):
         own = getattr(step, name)
-        return "" if is_fine(own) else f"{name} {text}; got {shown(own)}"
+        return "" if is_fine(own) else f"{name} {text}; got {short_repr(own)}"
 
     return rule
 
@@ -480,7 +483,7 @@ class Wrapper:
         """Rule that the parameters of a step break, "" if none."""
         inner = getattr(step, self.parameter)
         if inner is None or isinstance(inner, str | type) or not hasattr(inner, "fit"):
-            return f"{self.parameter} must be given, an estimator; got {shown(inner)}"
+            return f"{self.parameter} must be given, an estimator; got {short_repr(inner)}"
         return _first_fault(step, self.rules)
 
     def inner(self, step, *, fitted):
@@ -572,7 +575,10 @@ def _two_classes(step):
     # Its fit refuses others by the labels that occur, which one record may decide.
     labels = np.asarray(classes)
     if len(labels) != 2 or (labels.dtype.kind == "f" and (labels % 1.0).any()):
-        return f"its estimator must have two classes, texts or whole numbers; got {shown(classes)}"
+        return (
+            "its estimator must have two classes, texts or whole numbers; "
+            f"got {short_repr(classes)}"
+        )
     return ""
 
 
@@ -582,7 +588,9 @@ def _inverse(step):
         if functions != (None, None):
             return "transformer and func must not be given both"
         if not hasattr(step.transformer, "inverse_transform"):
-            return f"transformer must have an inverse_transform; got {shown(step.transformer)}"
+            return (
+                f"transformer must have an inverse_transform; got {short_repr(step.transformer)}"
+            )
     elif (functions[0] is None) != (functions[1] is None):
         return "func and inverse_func must be given both, or none"
     return ""

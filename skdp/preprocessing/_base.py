@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
 from skdp._random._source import NoiseSource, noise_source
-from skdp._validation import one_of, shown
+from skdp._validation import one_of, short_repr
 from skdp.learner import (
     LinkedDocumentation,
     StatedGuarantee,
@@ -300,7 +300,7 @@ def increasing_floats(values: Any, name: str, of: str = "") -> np.ndarray:
         return floats
     raise ValueError(
         f"{name} must be finite numbers, two or more, each above the one before; "
-        f"got {shown(values)}{of}."
+        f"got {short_repr(values)}{of}."
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import TargetRange, boolean, shown
+from skdp._validation import TargetRange, boolean, short_repr
 from skdp.preprocessing._base import RowTransformer, floats_of, per_column
 from skdp.rows._inputs import checked_array
 
@@ -141,7 +141,7 @@ def column_limits(bounds, n_columns, names=None):
     if pairs.shape != (n_columns, 2):
         raise ValueError(
             f"bounds must be a pair (low, high) or one pair for each of the "
-            f"{n_columns} columns; got {shown(bounds)}."
+            f"{n_columns} columns; got {short_repr(bounds)}."
         )
     low, high = pairs.T
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,8 +1,7 @@
 """Releases of one column: quantiles, the mean, a histogram."""
 
 import math
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -15,12 +14,12 @@ from skdp._validation import (
     is_auto,
     plain_arguments,
     positive,
-    shown,
+    short_repr,
 )
 from skdp.mechanisms import NoiseLaw, release
 from skdp.mechanisms._cells import checked_ranges
 from skdp.preprocessing._base import ColumnBudget, array_of, increasing_floats, label_codes
-from skdp.preprocessing._quantiles import QuantileRelease, largest_met, least_epsilon, rounded_up
+from skdp.preprocessing._quantiles import QuantileRelease, bounds_and_rest
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee
 from skdp.rows._inputs import check_unmasked, is_missing, without_values
 
@@ -28,7 +27,7 @@ _SUM_ERROR = 2.0**-22  # of a sum of 2**31 numbers of at most 1 that is rounded 
 
 
 @dataclass(frozen=True)
-class _AdditiveRelease:
+class AdditiveRelease:
     """Release of numbers with noise of one law.
 
     Parameters
@@ -68,13 +67,13 @@ def _is_pure(target: ApproxDP | GaussianDP) -> bool:
     return isinstance(target, ApproxDP) and target.delta == 0.0
 
 
-def _law_of(target: ApproxDP | GaussianDP) -> NoiseLaw:
+def law_of(target: ApproxDP | GaussianDP) -> NoiseLaw:
     """Laplace noise for a pure target, else Gaussian noise."""
     return NoiseLaw.of("laplace" if _is_pure(target) else "gaussian", target)
 
 
 @dataclass(frozen=True)
-class MeanRelease(_AdditiveRelease):
+class MeanRelease(AdditiveRelease):
     """Sum of the values of a column, clipped to [-1, 1], and their number.
 
     Privacy: a record adds ``(z, w)`` with ``|z| <= 1``, or nothing if its value is missing. So
@@ -88,7 +87,7 @@ class MeanRelease(_AdditiveRelease):
     @plain_arguments
     def plan(cls, target: ApproxDP | GaussianDP) -> Self:
         """Release that meets ``target``: pure with Laplace noise, else with Gaussian noise."""
-        return cls(_law_of(target))
+        return cls(law_of(target))
 
     @property
     def weight(self) -> float:
@@ -131,7 +130,7 @@ class MeanRelease(_AdditiveRelease):
 
 
 @dataclass(frozen=True)
-class CountsRelease(_AdditiveRelease):
+class CountsRelease(AdditiveRelease):
     """Number of values in each of several public classes that do not meet.
 
     Privacy: a record is in one class or in none. Replacing it moves two counts by 1, adding or
@@ -219,12 +218,12 @@ def _checked_categories(categories: Any) -> tuple:
         pass
     raise ValueError(
         "categories must be a sequence of different values, one at least; "
-        f"got {shown(categories)}."
+        f"got {short_repr(categories)}."
     )
 
 
 @dataclass(frozen=True)
-class BoundedSums(_AdditiveRelease):
+class BoundedSums(AdditiveRelease):
     """Sums over rows of several numbers, each within public bounds.
 
     Privacy: a row adds one number to each sum, clipped to ``low <= 0 <= high`` and divided by what
@@ -269,7 +268,7 @@ class BoundedSums(_AdditiveRelease):
         total = math.fsum(shares)
         parts = [share / total for share in shares]
         weights = tuple(parts if _is_pure(target) else [math.sqrt(part) for part in parts])
-        return cls(_law_of(target), bounds, weights)
+        return cls(law_of(target), bounds, weights)
 
     @property
     def widths(self) -> np.ndarray:
@@ -310,11 +309,6 @@ class BoundedSums(_AdditiveRelease):
         ]
         purpose = "sums over the rows, of which scores are made"
         return self._noisy(sums, noise, _SUM_ERROR * len(sums), purpose) / factors
-
-
-_SHARE = 0.5  # of the budget of a mean, what learning its bounds takes
-# Where the mu of a mean is looked for.
-_GRID_DOWN, _GRID_UP, _GRID_HALVINGS = 0.9, 1.02, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -506,7 +500,8 @@ def dp_mean(
     values = _numbers(column)
     if is_auto(bounds):
         n_public = len(values) if adjacency == "replace-one" else None
-        learned, release = _planned_mean(budget._target(), n_public, search_range)
+        learned, rest = bounds_and_rest(budget._target(), n_public, search_range)
+        release = MeanRelease.plan(rest)
         behind = learned.guarantee.followed_by(release.guarantee) if delta else None
         guarantee, noise = budget.charged(behind, "a mean within learned bounds", len(values))
         limits = tuple(learned.bounds(values[:, np.newaxis], noise)[0][0].tolist())
@@ -580,7 +575,7 @@ def dp_histogram(
     if (edges is None) == (categories is None):
         raise ValueError(
             "edges or categories must be given, and not both; got "
-            f"edges={shown(edges)} and categories={shown(categories)}."
+            f"edges={short_repr(edges)} and categories={short_repr(categories)}."
         )
     if edges is not None:
         labels, values = tuple(increasing_floats(edges, "edges").tolist()), _numbers(column)
@@ -604,48 +599,5 @@ def _checked_bounds(bounds: Any) -> tuple[float, float]:
     except ValueError:
         raise ValueError(
             "bounds must be 'auto' or (low, high) with low < high, both finite and at most 1e300 "
-            f"in absolute value; got {shown(bounds)}."
+            f"in absolute value; got {short_repr(bounds)}."
         ) from None
-
-
-def _planned_mean(
-    target: ApproxDP, n_public: int | None, search_range: Any
-) -> tuple[QuantileRelease, MeanRelease]:
-    """Bounds and a mean that together meet the target."""
-    if n_public is not None:
-        _check_enough(target, n_public)
-    learned_by = partial(
-        QuantileRelease.plan, n_columns=1, n_samples_public=n_public, search_range=search_range
-    )
-    if _is_pure(target):
-        part = replace(target, epsilon=_SHARE * target.epsilon)
-        return learned_by(part), MeanRelease.plan(part)
-    mu = target.gaussian_target().mu
-    point = GaussianDP(_SHARE**0.5 * mu, adjacency=target.adjacency).epsilon_at(target.delta)
-    learned = learned_by(replace(target, epsilon=point))
-
-    def is_met(mu: float) -> bool:
-        both = learned.guarantee.followed_by(GaussianDP(mu, adjacency=target.adjacency))
-        return both.delta_at(target.epsilon) <= target.delta
-
-    # Near what the part of the squared mu leaves; the last steps settle it and rounding.
-    left = mu * (1.0 - _SHARE) ** 0.5
-    low, high = _GRID_DOWN * left, _GRID_UP * left
-    mu = largest_met(is_met, low, high, step=_GRID_DOWN, n_halvings=_GRID_HALVINGS)
-    return learned, MeanRelease.plan(GaussianDP(mu, adjacency=target.adjacency))
-
-
-def _check_enough(target: ApproxDP, n_samples: int) -> None:
-    """Refuse a budget of which the part for bounds is too small, naming the least of the whole."""
-    least = least_epsilon(target, n_samples, n_columns=1)
-    if _is_pure(target):
-        least /= _SHARE
-    else:
-        mu = ApproxDP(least, target.delta).gaussian_target().mu / _SHARE**0.5
-        least = GaussianDP(mu).epsilon_at(target.delta)
-    if target.epsilon < least:
-        raise ValueError(
-            f"epsilon must be at least {rounded_up(least):.5g} for bounds='auto' from "
-            f"{n_samples} values; got {target.epsilon:.6g}. Give bounds that are known without "
-            "the data."
-        )

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import pipeline as defaults
 from skdp._random._source import check_random_state, seed_sequence
-from skdp._validation import boolean, is_auto, number_or_auto, one_of, positive_int, shown
+from skdp._validation import boolean, is_auto, number_or_auto, one_of, positive_int, short_repr
 from skdp.preprocessing._base import RowTransformer
 from skdp.rows import KERNELS, FourierFeatures, automatic_gamma, check_kernel, fourier_features
 
@@ -170,7 +170,7 @@ class RandomFourierTransformer(RowTransformer):
         if self.n_components > _LIMIT_COMPONENTS:
             raise ValueError(
                 f"n_components must be at most {_LIMIT_COMPONENTS:,}; "
-                f"got {shown(self.n_components)}."
+                f"got {short_repr(self.n_components)}."
             )
         boolean(orthogonal=self.orthogonal)
         check_random_state(self.random_state)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from skdp._defaults import pipeline as defaults
 from skdp._grid import UP
 from skdp._random._source import NoiseSource
-from skdp._validation import boolean, is_auto, plain_arguments, positive_int, shown
+from skdp._validation import boolean, is_auto, plain_arguments, positive_int, short_repr
 from skdp.mechanisms import Lattice, NoiseLaw, escape_probability, frequent_names
 from skdp.preprocessing._base import PrivateTransformer, array_of
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, gaussian_mu
@@ -175,7 +175,7 @@ def _split(target: ApproxDP) -> tuple[GaussianDP, float]:
     if not escape > _LIMIT_ESCAPE:
         raise ValueError(
             f"delta must be larger than {_LIMIT_ESCAPE / defaults.PREPARING:g} to learn "
-            f"categories; got {shown(target.delta)}."
+            f"categories; got {short_repr(target.delta)}."
         )
     mu = gaussian_mu(epsilon=target.epsilon, delta=(target.delta - escape) * (1.0 - _TOLERANCE))
     return GaussianDP(mu, adjacency=target.adjacency, unit=target.unit), escape
@@ -434,7 +434,7 @@ class DPOneHotEncoder(PrivateTransformer):
         except (TypeError, ValueError):  # of text in which no type can be looked for
             is_real = False
         if not is_real:
-            raise ValueError(f"dtype must be one of real numbers; got {shown(self.dtype)}.")
+            raise ValueError(f"dtype must be one of real numbers; got {short_repr(self.dtype)}.")
 
     def _validated(self, X: Any, reset: bool) -> list[np.ndarray]:
         """Columns of rows, as arrays; their number and names are stored, or compared."""
@@ -517,16 +517,16 @@ class DPOneHotEncoder(PrivateTransformer):
             if names is None:
                 raise ValueError(
                     "categories must be 'auto' or a list with one entry a column where the "
-                    f"columns have no names; got {shown(lists)}."
+                    f"columns have no names; got {short_repr(lists)}."
                 )
             unknown = [name for name in lists if name not in set(names)]
             if unknown:
-                raise ValueError(f"categories must name columns of X; got {shown(unknown)}.")
+                raise ValueError(f"categories must name columns of X; got {short_repr(unknown)}.")
             lists = [lists.get(name) for name in names]
         if not _is_list(lists) or len(lists) != n_columns:
             raise ValueError(
                 f"categories must be 'auto', a dict, or a list with an entry for each of the "
-                f"{n_columns} columns; got {shown(lists)}."
+                f"{n_columns} columns; got {short_repr(lists)}."
             )
         return [None if _is_learned(listed) else _distinct_list(listed) for listed in lists]
 
@@ -554,8 +554,8 @@ def _is_list(value: Any) -> bool:
 
 def _distinct_list(listed: Any) -> list:
     if not _is_list(listed):
-        raise ValueError(f"categories of a column must be a list; got {shown(listed)}.")
+        raise ValueError(f"categories of a column must be a list; got {short_repr(listed)}.")
     plain = [plain_category(category) for category in listed]
     if len(set(plain)) < len(plain):
-        raise ValueError(f"categories of a column must be distinct; got {shown(listed)}.")
+        raise ValueError(f"categories of a column must be distinct; got {short_repr(listed)}.")
     return plain

@@ -23,7 +23,7 @@ from skdp._validation import (
     plain_arguments,
     positive,
     positive_int,
-    shown,
+    short_repr,
 )
 from skdp.preprocessing._base import repeated
 from skdp.preprocessing._bounded_scaler import BoundedScaler
@@ -111,7 +111,7 @@ def bound_contributions(
     if not is_whole(random_state) or not 0 <= random_state < _SEEDS:
         raise ValueError(
             "random_state must be an integer from 0 to 2**64 - 1: the choice of rows is public; "
-            f"got {shown(random_state)}."
+            f"got {short_repr(random_state)}."
         )
     n_samples = count_of_rows(X)
     if not n_samples:
@@ -268,7 +268,7 @@ def _pipeline(parts, sparse, norm):
     if isinstance(norm, str):
         if norm != "scale":
             raise ValueError(
-                f"norm must be 'scale', a positive number or None; got {shown(norm)}."
+                f"norm must be 'scale', a positive number or None; got {short_repr(norm)}."
             )
         steps.append(("rows", Normalizer()))
     elif norm is not None:
@@ -299,7 +299,7 @@ class _Constant(TransformerMixin, BaseEstimator):
 def _listed(parameter, names):
     """A list of column names; a single string is a slip, not six letters."""
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ValueError(f"{parameter} must be a list of columns; got {shown(names)}.")
+        raise ValueError(f"{parameter} must be a list of columns; got {short_repr(names)}.")
     return list(names)
 
 
@@ -308,7 +308,7 @@ def _check_columns(bounds, categories, indicators, log):
     if not named:
         raise ValueError("bounds, categories or indicators must name a column; got none.")
     if not all(isinstance(name, str) for name in named):
-        raise ValueError(f"Column names must be strings; got {shown(named)}.")
+        raise ValueError(f"Column names must be strings; got {short_repr(named)}.")
     if twice := repeated(named):
         raise ValueError(
             f"bounds, categories and indicators must name a column once; got {twice} twice."
@@ -323,12 +323,12 @@ def _ordered(name, values):
     # The order of a set of strings changes from one process to the next.
     if isinstance(values, (str, set, frozenset)) or len(values) == 0:
         raise ValueError(
-            f"categories must be non-empty lists; got {shown(values)} for {shown(name)}."
+            f"categories must be non-empty lists; got {short_repr(values)} for {short_repr(name)}."
         )
     values = list(values)
     if len(set(values)) < len(values):
         raise ValueError(
-            f"categories must not repeat a value; got {shown(values)} for {shown(name)}."
+            f"categories must not repeat a value; got {short_repr(values)} for {short_repr(name)}."
         )
     if all(isinstance(value, (int, float, np.number)) for value in values):
         return sorted(values)
@@ -428,7 +428,7 @@ def _selected(columns):
     if not isinstance(columns, Mapping) or not columns or not {*columns} <= {*_KINDS}:
         raise ValueError(
             "columns must be None or a dict with lists of columns as 'numeric' and 'categorical'; "
-            f"got {shown(columns)}."
+            f"got {short_repr(columns)}."
         )
     chosen = [_listed(f"columns[{kind!r}]", columns.get(kind, ())) for kind in _KINDS]
     named = [*chosen[0], *chosen[1]]
@@ -491,13 +491,15 @@ def _kind_of(dtype, name):
         is_date, is_nested, is_number = letter in "mM", letter in "cV", letter in "iuf"
     if is_date:
         raise ValueError(
-            f"columns must not be dates where dtypes decide, as column {shown(name)} is: make "
+            f"columns must not be dates where dtypes decide, as column {short_repr(name)} is: "
+            "make "
             "numbers of them, such as the year, the hour or days since a public date, or pass "
             "columns= to leave them out."
         )
     if is_nested:
         raise ValueError(
-            f"columns must hold one value a row; column {shown(name)} does not: pass columns= to "
+            f"columns must hold one value a row; column {short_repr(name)} does not: pass "
+            "columns= to "
             "leave it out."
         )
     return "numeric" if is_number else "categorical"

@@ -10,7 +10,7 @@ from skdp._validation import (
     SEARCH_RANGE,
     boolean,
     is_auto,
-    shown,
+    short_repr,
 )
 from skdp.preprocessing._base import PrivateTransformer, floats_of, per_column
 from skdp.preprocessing._quantiles import _LIMIT_ROWS, QuantileRelease, least_guarantee
@@ -176,7 +176,7 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
         if not is_auto(self.quantiles) and not is_pair:
             raise ValueError(
                 "quantiles must be 'auto' or a pair (low, high) with 0 < low < high < 1; "
-                f"got {shown(self.quantiles)}."
+                f"got {short_repr(self.quantiles)}."
             )
 
     def _plan(self, X: np.ndarray) -> QuantileRelease:

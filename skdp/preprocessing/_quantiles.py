@@ -6,7 +6,8 @@ for the law of a selection.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -20,17 +21,18 @@ from skdp._validation import (
     is_auto,
     plain_arguments,
     positive_int,
-    shown,
+    short_repr,
 )
 from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.mechanisms._cells import cell_edges, checked_ranges, counts_below
-from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
+from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, bounded_range_epsilon
 
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
 _GRID_PARTS = 2**20
 _GRID_CELLS = 2**14
 _GRID_STEP, _GRID_HALVINGS = 1e-3, 8  # in which epsilons are looked for
+_GRID_DOWN, _GRID_UP = 0.9, 1.02  # and the mu that bounds leave
 _GRID_SHOWN = 1e4  # parts of an epsilon in a message
 _TOLERANCE, _TOLERANCE_LEAST = 1e-12, 1e-8
 _LIMIT_ROWS = 2**31
@@ -259,7 +261,7 @@ def _checked_probabilities(quantiles: Any) -> tuple[float, ...] | None:
     if not isinstance(quantiles, list | tuple | np.ndarray) or not len(quantiles):
         raise ValueError(
             "quantiles must be 'auto', or a sequence of numbers between 0 and 1; "
-            f"got {shown(quantiles)}."
+            f"got {short_repr(quantiles)}."
         )
     for q in quantiles:
         fraction(quantiles=q)
@@ -425,6 +427,62 @@ def _check_enough(
         "bounds stated that are known without the data; got "
         f"{target.epsilon:.6g}."
     )
+
+
+def bounds_and_rest(
+    target: ApproxDP, n_samples: int | None, search_range: Any
+) -> tuple[QuantileRelease, ApproxDP | GaussianDP]:
+    """Bounds of one column, and the budget of what follows: together they meet the target.
+
+    Parameters
+    ----------
+    target : ApproxDP
+
+    n_samples : int or None
+        Public number of rows.
+
+    search_range : pair of float
+
+    Returns
+    -------
+    bounds : QuantileRelease
+
+    rest : ApproxDP or GaussianDP
+        Pure if the target is.
+    """
+    share, is_pure = defaults.MEAN_BOUNDS, target.delta == 0.0
+    if n_samples is not None:
+        least = least_epsilon(target, n_samples, n_columns=1)
+        if is_pure:
+            least /= share
+        else:
+            mu = ApproxDP(least, target.delta).gaussian_target().mu / share**0.5
+            least = GaussianDP(mu).epsilon_at(target.delta)
+        if target.epsilon < least:
+            raise ValueError(
+                f"epsilon must be at least {rounded_up(least):.5g} for bounds='auto' from "
+                f"{n_samples} values; got {target.epsilon:.6g}. Give bounds that are known "
+                "without the data."
+            )
+    sizes = dict(n_columns=1, n_samples_public=n_samples, search_range=search_range)
+    if is_pure:
+        part = replace(target, epsilon=share * target.epsilon)
+        rest = replace(target, epsilon=target.epsilon - part.epsilon)
+        return QuantileRelease.plan(part, **sizes), rest
+    gaussian = partial(GaussianDP, adjacency=target.adjacency)
+    mu = target.gaussian_target().mu
+    part = replace(target, epsilon=gaussian(share**0.5 * mu).epsilon_at(target.delta))
+    bounds = QuantileRelease.plan(part, **sizes)
+
+    def is_met(mu: float) -> bool:
+        both = bounds.guarantee.followed_by(gaussian(mu))
+        return both.delta_at(target.epsilon) <= target.delta
+
+    # Near what the part of the squared mu leaves; the last steps settle it and rounding.
+    left = mu * (1.0 - share) ** 0.5
+    low, high = _GRID_DOWN * left, _GRID_UP * left
+    left = largest_met(is_met, low, high, step=_GRID_DOWN, n_halvings=_GRID_HALVINGS)
+    return bounds, gaussian(left)
 
 
 def rounded_up(epsilon: float) -> float:

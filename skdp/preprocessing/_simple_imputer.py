@@ -8,7 +8,15 @@ import numpy as np
 
 from skdp._defaults import pipeline as defaults
 from skdp._random._source import NoiseSource
-from skdp._validation import SEARCH_RANGE, boolean, counts, finite, one_of, plain_arguments, shown
+from skdp._validation import (
+    SEARCH_RANGE,
+    boolean,
+    counts,
+    finite,
+    one_of,
+    plain_arguments,
+    short_repr,
+)
 from skdp.mechanisms import select
 from skdp.preprocessing._base import (
     PrivateTransformer,
@@ -316,7 +324,7 @@ class DPSimpleImputer(PrivateTransformer):
         if len(values) != n or not all(_is_number(v) or isinstance(v, str) for v in values):
             raise ValueError(
                 "fill_value must be a number or a string, one for all or one for each of the "
-                f"{n} columns, where strategy='constant'; got {shown(self.fill_value)}."
+                f"{n} columns, where strategy='constant'; got {short_repr(self.fill_value)}."
             )
         return values
 
@@ -329,7 +337,7 @@ class DPSimpleImputer(PrivateTransformer):
             raise ValueError(
                 "categories must be a public list of distinct values, none of them missing, one "
                 f"for all or one for each of the {n} columns, where strategy='most_frequent'; "
-                f"got {shown(self.categories)}. Where no list is public, fill in a constant."
+                f"got {short_repr(self.categories)}. Where no list is public, fill in a constant."
             )
         return [list(own) for own in lists]
 

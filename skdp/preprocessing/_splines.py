@@ -15,7 +15,7 @@ from skdp._validation import (
     plain_arguments,
     positive,
     positive_int,
-    shown,
+    short_repr,
 )
 from skdp.preprocessing._base import RowTransformer, increasing_floats, per_column
 from skdp.preprocessing._bounded_scaler import column_limits
@@ -264,7 +264,9 @@ class BoundedSplineTransformer(SplineOutput):
         boolean(sparse_output=self.sparse_output)
         positive_int(degree=self.degree)
         if self.degree > _LIMIT_DEGREE:
-            raise ValueError(f"degree must be at most {_LIMIT_DEGREE}; got {shown(self.degree)}.")
+            raise ValueError(
+                f"degree must be at most {_LIMIT_DEGREE}; got {short_repr(self.degree)}."
+            )
         n_splines = checked_n_splines(self.n_splines)
         if 1 < n_splines <= self.degree:
             raise ValueError(
@@ -282,7 +284,7 @@ class BoundedSplineTransformer(SplineOutput):
         if len(knots) != n:
             raise ValueError(
                 f"knots must be 'uniform', 'log' or one entry for each of the {n} columns; "
-                f"got {shown(self.knots)}."
+                f"got {short_repr(self.knots)}."
             )
         low = high = [0.0] * n
         if any(isinstance(own, str) for own in knots):
@@ -325,7 +327,8 @@ class _Column:
             return cls(own, degree)
         if knots not in _KNOTS:
             raise ValueError(
-                f"knots must be 'uniform', 'log' or arrays; got {shown(knots)} for column {title}."
+                f"knots must be 'uniform', 'log' or arrays; got {short_repr(knots)} for column "
+                f"{title}."
             )
         logged = (float(low), float(high)) if knots == "log" else None
         first, last = (0.0, math.log1p(high - low)) if logged else (float(low), float(high))

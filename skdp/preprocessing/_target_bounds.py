@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 
 from skdp._defaults import kernel as defaults
 from skdp._random._source import NoiseSource
-from skdp._validation import finite, plain_arguments, shown
+from skdp._validation import finite, plain_arguments, short_repr
 from skdp.learner import Release
 from skdp.preprocessing._quantiles import QuantileRelease, least_epsilon
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee, gaussian_epsilon
@@ -221,14 +221,14 @@ def check_search_range(search_range: Any) -> None:
         low, high = search_range
     except (TypeError, ValueError):
         raise ValueError(
-            f"y_search_range must be two numbers (low, high); got {shown(search_range)}."
+            f"y_search_range must be two numbers (low, high); got {short_repr(search_range)}."
         ) from None
     finite(**{"y_search_range[0]": low, "y_search_range[1]": high})
     largest = max(abs(low), abs(high))
     if not (1e-150 <= largest <= 1e150 and high - low >= _NARROWEST * largest):
         raise ValueError(
             "y_search_range must be (low, high), low first, with values of at most 1e150 and not "
-            f"narrower than a millionth of the largest; got {shown(search_range)}."
+            f"narrower than a millionth of the largest; got {short_repr(search_range)}."
         )
 
 

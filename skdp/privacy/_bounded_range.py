@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import brentq
 from scipy.special import expit, ndtri
 
-from skdp._validation import positive_int, probability, shown, store
+from skdp._validation import positive_int, probability, short_repr, store
 from skdp.exceptions import NoConversionError
 from skdp.privacy._composition import ComposedDP, compose, part_size
 from skdp.privacy._guarantees import (
@@ -92,13 +92,15 @@ class BoundedRangeDP(Guarantee):
     epsilons: tuple[float, ...]
     then: Guarantee | None = None
 
+    _accounting = "ranges of selections, composed as Dong, Durfee and Rogers do"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         store(self, epsilons=_ranges(self.epsilons))
         if self.then is None:
             return
         if not isinstance(self.then, Guarantee):
-            raise ValueError(f"then must be a guarantee or None; got {shown(self.then)}.")
+            raise ValueError(f"then must be a guarantee or None; got {short_repr(self.then)}.")
         self._rest_on("then", self.then)
 
     def followed_by(self, rest: Guarantee) -> "BoundedRangeDP":
@@ -185,7 +187,7 @@ def _ranges(epsilons: object) -> tuple[float, ...]:
         values = tuple(epsilons)
         if all(isinstance(e, Real) and 0 <= float(e) < math.inf for e in values):
             return tuple(float(e) for e in values)
-    raise ValueError(f"epsilons must be finite non-negative numbers; got {shown(epsilons)}.")
+    raise ValueError(f"epsilons must be finite non-negative numbers; got {short_repr(epsilons)}.")
 
 
 @lru_cache(maxsize=1024)
@@ -346,7 +348,7 @@ def bounded_range_epsilon(target: ApproxDP, n_selections: int) -> float:
     0.0847
     """
     if not isinstance(target, ApproxDP):
-        raise ValueError(f"target must be an ApproxDP; got {shown(target)}.")
+        raise ValueError(f"target must be an ApproxDP; got {short_repr(target)}.")
     positive_int(n_selections=n_selections)
     return _common_range(target.epsilon, target.delta, int(n_selections))
 

@@ -339,6 +339,9 @@ class MutualInformationPrivacy(Guarantee):
     local: Guarantee
     contributions: int = 1
 
+    _definition = "local differential privacy, and bounded mutual information"
+    _accounting = "nats of mutual information add up; so does the worst case"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         non_negative(nats=self.nats)
@@ -427,6 +430,8 @@ class ComposedDP(Guarantee):
     """
 
     parts: Parts
+
+    _accounting = "composition of the distributions of privacy losses, rounded up"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,7 +21,7 @@ from skdp._validation import (
     plain_arguments,
     positive,
     probability,
-    shown,
+    short_repr,
     store,
 )
 from skdp._views import card, clean, fields, note, table
@@ -77,11 +77,17 @@ class Guarantee(ABC):
     source: str = ""
     caveats: tuple[str, ...] = ()
 
+    # What a report calls it, and how it says that the losses of several releases add up.
+    _definition = "differential privacy with a proven privacy profile"
+    _accounting = "the privacy profile of the mechanism"
+
     def __post_init__(self) -> None:
         one_of(ADJACENCIES, adjacency=self.adjacency)
         told = self.caveats
         if not isinstance(told, list | tuple) or not all(isinstance(c, str) and c for c in told):
-            raise ValueError(f"caveats must be a list of non-empty strings; got {shown(told)}.")
+            raise ValueError(
+                f"caveats must be a list of non-empty strings; got {short_repr(told)}."
+            )
         store(self, caveats=union(told))
 
     def _rest_on(self, name: str, *others: "Guarantee") -> None:
@@ -602,6 +608,10 @@ class ApproxDP(Guarantee):
     delta: float = 0.0
     refined: Guarantee | None = field(default=None, kw_only=True)
 
+    @property
+    def _definition(self) -> str:  # type: ignore[override]
+        return f"{'approximate' if self.delta else 'pure'} differential privacy"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         non_negative(epsilon=self.epsilon)
@@ -716,6 +726,9 @@ class GaussianDP(Guarantee):
 
     mu: float
 
+    _definition = "Gaussian differential privacy"
+    _accounting = "Gaussian noise, composed exactly: squares of mu add up"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         non_negative(mu=self.mu)
@@ -773,6 +786,9 @@ class ZCDP(Guarantee):
     """
 
     rho: float
+
+    _definition = "zero-concentrated differential privacy"
+    _accounting = "zero-concentrated differential privacy: rho adds up"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -231,10 +231,10 @@ def lines(
         group.append(record)
         groups[name] = group  # its latest charge decides on its place
     latest = list(groups.items())[::-1]
-    shown, others = latest[:_SHOWN], latest[_SHOWN:]
+    recent, others = latest[:_SHOWN], latest[_SHOWN:]
     if others:
-        shown.append((f"{len(others)} earlier", [one for _, group in others for one in group]))
-    return tuple(_line(name, group, budget) for name, group in shown)
+        recent.append((f"{len(others)} earlier", [one for _, group in others for one in group]))
+    return tuple(_line(name, group, budget) for name, group in recent)
 
 
 def _line(name: str, records: list[LedgerRecord], budget: Budget) -> LedgerLine:

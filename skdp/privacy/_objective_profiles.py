@@ -43,6 +43,8 @@ class JointLogisticDP(Guarantee):
     mu: float
     cap: float = 1.0
 
+    _accounting = "the joint distribution of the gradients of all classes"
+
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
         knots, height, rise, mass, odds = _pieces(self.ratio, self.mu, self.cap)
         e = np.asarray(epsilon, dtype=float)

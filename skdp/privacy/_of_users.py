@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import plain_arguments, positive_int, shown
+from skdp._validation import plain_arguments, positive_int, short_repr
 from skdp.exceptions import NoConversionError
 from skdp.privacy._bounded_range import BoundedRangeDP
 from skdp.privacy._composition import ComposedDP, MutualInformationPrivacy, compose, counted
@@ -67,7 +67,7 @@ def user_guarantee(guarantee: Guarantee, max_rows: int) -> Guarantee:
     """
     positive_int(max_rows=max_rows)
     if not isinstance(guarantee, Guarantee):
-        raise ValueError(f"guarantee must be a Guarantee; got {shown(guarantee)}.")
+        raise ValueError(f"guarantee must be a Guarantee; got {short_repr(guarantee)}.")
     if guarantee.unit != "record":
         raise ValueError(f"guarantee must be for one record; got one for one {guarantee.unit}.")
     plain: Guarantee = guarantee._plain("user")

@@ -10,7 +10,7 @@ from itertools import chain
 
 import numpy as np
 
-from skdp._validation import shown, store
+from skdp._validation import short_repr, store
 from skdp.exceptions import NoConversionError
 from skdp.privacy._guarantees import (
     ZCDP,
@@ -79,10 +79,12 @@ class RandomRunsDP(Guarantee):
     eta: float
     gamma: float
 
+    _accounting = "the best of a secret random number of runs (Papernot and Steinke 2022)"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.run, Guarantee):
-            raise ValueError(f"run must be a guarantee; got {shown(self.run)}.")
+            raise ValueError(f"run must be a guarantee; got {short_repr(self.run)}.")
         self._rest_on("run", self.run)
         random_runs_mean(self.eta, self.gamma)  # refuses what is no law
         store(self, eta=float(self.eta), gamma=float(self.gamma))
@@ -240,12 +242,14 @@ class ParallelDP(Guarantee):
 
     cases: tuple[Guarantee, ...]
 
+    _accounting = "disjoint parts of the data: the largest loss of a part counts"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         cases = self.cases
         whole = isinstance(cases, list | tuple) and len(cases) > 0
         if not whole or not all(isinstance(case, Guarantee) for case in cases):
-            raise ValueError(f"cases must be guarantees, at least one; got {shown(cases)}.")
+            raise ValueError(f"cases must be guarantees, at least one; got {short_repr(cases)}.")
         store(self, cases=tuple(cases))
         self._rest_on("cases", *cases)
 
@@ -337,7 +341,7 @@ def parallel(guarantees: Iterable[Guarantee]) -> Guarantee:
     """
     given = tuple(guarantees)
     if not given or not all(isinstance(each, Guarantee) for each in given):
-        raise ValueError(f"guarantees must be guarantees, at least one; got {shown(given)}.")
+        raise ValueError(f"guarantees must be guarantees, at least one; got {short_repr(given)}.")
     context = common_terms(given)
     # Cases of what is a parallel composition itself.
     nested = (each.cases if isinstance(each, ParallelDP) else (each,) for each in given)

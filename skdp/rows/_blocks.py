@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import dsyrk, ssyrk
 
-from skdp._recording import told
+from skdp._recording import with_progress
 from skdp.exceptions import SolverError
 from skdp.mechanisms import clip_rows
 from skdp.rows import _sums
@@ -608,7 +608,7 @@ class FeatureBlocks(Blocks):
         It is the first long pass, of which is told whoever listens to the fit.
         """
         memory = np.empty((min(self.length, self.n_samples), self.n_features), dtype=dtype)
-        for made, _ in told(self._made(), "second moments", len(self), of="rows"):
+        for made, _ in with_progress(self._made(), "second moments", len(self), of="rows"):
             rows = memory[: len(made)]
             np.copyto(rows, made)
             yield rows

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 
 from skdp._defaults import kernel as defaults
 from skdp._random._source import seed_sequence
-from skdp._validation import between, one_of, positive, positive_int, shown
+from skdp._validation import between, one_of, positive, positive_int, short_repr
 from skdp.rows._sums import UNIT_ROUNDOFF, rounded
 
 KERNELS = ("rbf", "laplacian", "matern", "linear")
@@ -36,12 +36,12 @@ def check_kernel(kernel, gamma, nu):
     if isinstance(gamma, str):
         raise ValueError(
             "gamma must be a positive number, chosen without a look at the data; "
-            f"got {shown(gamma)}."
+            f"got {short_repr(gamma)}."
         )
     positive(gamma=gamma)
     between(1e-30, 1e30, gamma=gamma)
     if kernel == "matern" and not (isinstance(nu, Real) and nu in SMOOTHNESS):
-        raise ValueError(f"nu must be 0.5, 1.5 or 2.5; got {shown(nu)}.")
+        raise ValueError(f"nu must be 0.5, 1.5 or 2.5; got {short_repr(nu)}.")
 
 
 def automatic_gamma(kernel, n_features_in, *, sparse_rows=False):
@@ -281,8 +281,10 @@ class FeatureFunction:
     @property
     def attributes(self):
         """What is public of an estimator that predicts with it."""
-        shown = {"coef_": self.coef, **self.features.attributes}
-        return shown if self.intercept is None else {**shown, "intercept_": self.intercept}
+        attributes = {"coef_": self.coef, **self.features.attributes}
+        return (
+            attributes if self.intercept is None else {**attributes, "intercept_": self.intercept}
+        )
 
     def answer(self, X):
         """Values at rows, a block of them at a time.

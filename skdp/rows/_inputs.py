@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from skdp._validation import shown
+from skdp._validation import short_repr
 
 _AS_THEY_ARE = ("builtins", "numpy", "scipy", "pandas", "polars")
 
@@ -453,19 +453,21 @@ def encode_labels(y, classes):
 def declared_classes(classes):
     """Labels of a parameter ``classes``, in order: two at least, distinct, of one type."""
     if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise ValueError(f"classes must be a list of labels or None; got {shown(classes)}.")
+        raise ValueError(f"classes must be a list of labels or None; got {short_repr(classes)}.")
     try:
         given = list(classes)
     except TypeError:  # an array of no dimension
         given = []
     if len(given) < 2:
-        raise ValueError(f"classes must hold at least 2 classes; got {shown(classes)}.")
+        raise ValueError(f"classes must hold at least 2 classes; got {short_repr(classes)}.")
     try:
         classes = np.unique(np.asarray(given))
     except (TypeError, ValueError):
-        raise ValueError(f"classes must hold labels of one type; got {shown(given)}.") from None
+        raise ValueError(
+            f"classes must hold labels of one type; got {short_repr(given)}."
+        ) from None
     if len(classes) != len(given) or classes.ndim != 1:
-        raise ValueError(f"classes must hold distinct labels; got {shown(given)}.")
+        raise ValueError(f"classes must hold distinct labels; got {short_repr(given)}.")
     return classes
 
 
@@ -476,7 +478,9 @@ def _positions(classes, y):
     except (TypeError, ValueError):
         listed = False
     if not listed:
-        raise ValueError(f"classes must list every label of y; got {shown(classes.tolist())}.")
+        raise ValueError(
+            f"classes must list every label of y; got {short_repr(classes.tolist())}."
+        )
     return codes
 
 

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp.rows._inputs import is_missing
 from skdp.rows._sums import UNIT_ROUNDOFF
 
@@ -111,7 +111,7 @@ class Users:
 
 
 @dataclass(frozen=True, eq=False)
-class Visitors:
+class Participants:
     """Users of one call among several, who are known by their ids.
 
     Parameters
@@ -149,7 +149,7 @@ def _kind(of: type) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Visits:
+class Participation:
     """In how many calls each user has come. It grows by making another, which shares memory.
 
     Parameters
@@ -165,25 +165,27 @@ class Visits:
     layers: tuple[dict[Hashable, int], ...] = field(default=(), repr=False)
     kinds: frozenset[str] = frozenset()
 
-    def after(self, visitors: Visitors) -> "Visits":
+    def after(self, participants: Participants) -> "Participation":
         """One more call."""
-        layers, last = list(self.layers), dict.fromkeys(visitors.ids, 1)
+        layers, last = list(self.layers), dict.fromkeys(participants.ids, 1)
         while layers and len(layers[-1]) <= 2 * len(last):
             merged = layers.pop().copy()
             for one, count in last.items():
                 merged[one] = merged.get(one, 0) + count
             last = merged
-        return Visits((*layers, last), self.kinds | visitors.kinds)
+        return Participation((*layers, last), self.kinds | participants.kinds)
 
-    def counts(self, visitors: Visitors) -> np.ndarray:
+    def counts(self, participants: Participants) -> np.ndarray:
         """Calls of each of these users."""
-        counts = [sum(layer.get(one, 0) for layer in self.layers) for one in visitors.ids]
+        counts = [sum(layer.get(one, 0) for layer in self.layers) for one in participants.ids]
         return np.asarray(counts, dtype=np.int64)
 
-    def check(self, visitors: Visitors) -> None:
+    def check(self, participants: Participants) -> None:
         """Refuse ids that would make other users of those who have come."""
-        if self.kinds and not self.kinds & visitors.kinds:
-            before, now = (" and ".join(sorted(kinds)) for kinds in (self.kinds, visitors.kinds))
+        if self.kinds and not self.kinds & participants.kinds:
+            before, now = (
+                " and ".join(sorted(kinds)) for kinds in (self.kinds, participants.kinds)
+            )
             raise ValueError(
                 f"groups must hold ids of one kind in all calls, which were {before}; got {now}."
             )
@@ -231,7 +233,8 @@ def _as_array(groups: Any, n_samples: int) -> np.ndarray:
         raise ValueError("groups must name the owner of every row; an id is missing.")
     if ids.dtype.kind not in _KINDS + "fO":
         raise ValueError(
-            f"groups must hold numbers, text or other ids; got an array of {shown(ids.dtype)}."
+            "groups must hold numbers, text or other ids; got an array of "
+            f"{short_repr(ids.dtype)}."
         )
     return ids
 
@@ -248,7 +251,8 @@ def _unique(ids: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
             if type(one).__hash__ is object.__hash__:
                 raise ValueError(
                     "groups must hold ids that are equal where they name one user, as numbers and "
-                    f"text are; got objects of type {shown(type(one).__name__)}, each equal to "
+                    f"text are; got objects of type {short_repr(type(one).__name__)}, each "
+                    "equal to "
                     "itself alone."
                 )
             number = known.setdefault(one, len(known))

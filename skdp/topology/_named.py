@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from skdp._validation import non_negative_int, one_of, shown
+from skdp._validation import non_negative_int, one_of, short_repr
 from skdp.topology._schedule import MixingSchedule, is_schedule
 from skdp.topology._topology import (
     GRAPH,
@@ -118,7 +118,7 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names
     if isinstance(topology, MixingSchedule) and edge_probability != 1.0:
         raise ValueError(
             "edge_probability must be 1 with mixing matrices, which say what is up; "
-            f"got {shown(edge_probability)}."
+            f"got {short_repr(edge_probability)}."
         )
     names = clean_names(node_names, n_nodes)
     if isinstance(topology, Network):
@@ -131,7 +131,7 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names
         if topology.node_names is not None:
             raise ValueError(
                 "node_names must be those of the topology, "
-                f"{shown(topology.node_names)}, or None; got {shown(names)}."
+                f"{short_repr(topology.node_names)}, or None; got {short_repr(names)}."
             )
         return topology.named(names)
     if isinstance(topology, str):
@@ -242,8 +242,8 @@ def _graph_edges(graph, n_nodes, names):
     elif labels is not None:
         if set(names) != set(labels):
             raise ValueError(
-                f"node_names must be the labels of the graph, {shown(list(labels))}; "
-                f"got {shown(list(names))}."
+                f"node_names must be the labels of the graph, {short_repr(list(labels))}; "
+                f"got {short_repr(list(names))}."
             )
         order = names
     number = {label: i for i, label in enumerate(order)}
@@ -256,7 +256,7 @@ def _matrix_edges(matrix, n_nodes):
     try:
         matrix = real_numbers(matrix)
     except (OverflowError, TypeError, ValueError):
-        raise ValueError(f"topology must be {rule}; got {shown(matrix)}.") from None
+        raise ValueError(f"topology must be {rule}; got {short_repr(matrix)}.") from None
     if matrix.shape != (n_nodes, n_nodes):
         raise ValueError(f"topology must be {rule}; got the shape {matrix.shape}.")
     links = sparse.coo_array(matrix)

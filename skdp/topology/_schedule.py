@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._validation import between, shown, store
+from skdp._validation import between, short_repr, store
 from skdp.topology._topology import (
     MOST_LINKS,
     Network,
@@ -318,7 +318,7 @@ def _listed(matrices):
     if stack.ndim != 3 or 0 in stack.shape:
         raise ValueError(
             "matrices must be an array of shape (n_matrices, n_nodes, n_nodes), a list of sparse "
-            f"matrices or a callable; got {shown(matrices)}."
+            f"matrices or a callable; got {short_repr(matrices)}."
         )
     return list(stack)
 

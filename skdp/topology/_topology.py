@@ -28,7 +28,7 @@ from skdp._validation import (
     non_negative_int,
     positive,
     positive_int,
-    shown,
+    short_repr,
     store,
 )
 
@@ -81,7 +81,7 @@ def node_count(n_nodes):
     """Number of nodes, checked."""
     positive_int(n_nodes=n_nodes)
     if n_nodes > _MOST_NODES:
-        raise ValueError(f"n_nodes must be at most {_MOST_NODES:,}; got {shown(n_nodes)}.")
+        raise ValueError(f"n_nodes must be at most {_MOST_NODES:,}; got {short_repr(n_nodes)}.")
     return int(n_nodes)
 
 
@@ -161,11 +161,11 @@ def clean_names(names, n_nodes):
     try:
         values = list(names.tolist() if hasattr(names, "tolist") else names)
     except TypeError:
-        raise ValueError(f"{rule}; got {shown(names)}.") from None
+        raise ValueError(f"{rule}; got {short_repr(names)}.") from None
     is_text = all(isinstance(value, str) for value in values)
     valid = not isinstance(names, str) and (is_text or all(map(is_whole, values)))
     if not valid or len(values) != n_nodes or len(set(values)) != n_nodes:
-        raise ValueError(f"{rule}; got {shown(names)}.")
+        raise ValueError(f"{rule}; got {short_repr(names)}.")
     cleaned = tuple(map(str if is_text else int, values))
     return None if cleaned == tuple(range(n_nodes)) else cleaned
 
@@ -185,8 +185,8 @@ def node_number(topology, *, or_none=False, **named):
     if names is None:
         rule += f"a node from 0 to {topology.n_nodes - 1}"
     else:
-        rule += f"the name of a node, one of {shown(list(names))}"
-    raise ValueError(f"{what} must be {rule}; got {shown(node)}.")
+        rule += f"the name of a node, one of {short_repr(list(names))}"
+    raise ValueError(f"{what} must be {rule}; got {short_repr(node)}.")
 
 
 def node_numbers(topology, nodes):
@@ -202,7 +202,8 @@ def node_numbers(topology, nodes):
             found[i] = number[node]
         except (KeyError, TypeError):
             raise ValueError(
-                f"node must hold names of nodes, {shown(list(names))}; got {shown(node)}."
+                f"node must hold names of nodes, {short_repr(list(names))}; got "
+                f"{short_repr(node)}."
             ) from None
     return found
 
@@ -321,16 +322,16 @@ def spectral_gap(topology):
         return _one_minus(np.abs(np.linalg.eigvalsh(topology.mixing(0, 1)[0] - mean)).max())
     if n_edges <= _EXACT_GAP:
         up = (np.arange(2**n_edges)[:, np.newaxis] >> np.arange(n_edges)) & 1 == 1
-        blocks, chances = [up], p ** up.sum(axis=1) * (1.0 - p) ** (~up).sum(axis=1)
+        blocks, probabilities = [up], p ** up.sum(axis=1) * (1.0 - p) ** (~up).sum(axis=1)
     else:
         blocks = _draws(topology, 2**21 // n_nodes**2)
-        chances = np.full(_n_draws(topology), 1.0 / _n_draws(topology))
+        probabilities = np.full(_n_draws(topology), 1.0 / _n_draws(topology))
     place = places(topology, np.arange(n_nodes), np.arange(n_nodes))
     second = np.zeros((n_nodes, n_nodes))
     for up in blocks:
         matrices = np.take(weights(topology, up), place, axis=1).reshape(-1, n_nodes)
-        second += (np.repeat(chances[: len(up)], n_nodes) * matrices.T) @ matrices
-        chances = chances[len(up) :]
+        second += (np.repeat(probabilities[: len(up)], n_nodes) * matrices.T) @ matrices
+        probabilities = probabilities[len(up) :]
     return _one_minus(math.sqrt(max(0.0, np.linalg.eigvalsh(second - mean)[-1])))
 
 
@@ -590,7 +591,7 @@ class Network:
         if not valid:
             raise ValueError(
                 f"{name} must hold different nodes from 0 to {self.n_nodes - 1}; "
-                f"got {shown(values)}."
+                f"got {short_repr(values)}."
             )
         return nodes
 

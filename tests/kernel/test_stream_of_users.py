@@ -260,7 +260,7 @@ def through_a_pickle(model):
 
 
 def came(model, *ids):
-    layers = model._stream.release.visits.layers
+    layers = model._stream.release.participation.layers
     return [sum(layer.get(one, 0) for layer in layers) for one in ids]
 
 

@@ -133,7 +133,37 @@ def test_what_run_returns_holds_no_rows():
             self.found_ = run(data)
 
     found = Keeping().fit(np.eye(3)).found_
-    assert set(vars(found)) == {"n_samples", "longer", "centre", "has_scale", "total"}
+    assert set(vars(found)) == {
+        "n_samples",
+        "norm_scale",
+        "centre",
+        "has_scale",
+        "total",
+        "totals",
+    }
+
+
+def test_each_of_several_sums_is_returned():
+    def stage(norm, budget, n_samples):
+        return SumRelease.plan(replace(budget, epsilon=5e3), size=3, l2_norm=norm)
+
+    def first(budget, n_samples):
+        return stage(1.0, budget, n_samples), replace(budget, epsilon=5e3)
+
+    class Sums(Total):
+        def plan(self, public):
+            """Vectors of two norms."""
+            release = partial(stage, 2.0)
+            return Sequence.plan(public.target, release=release, n_samples=3, before=[first])
+
+        def learn(self, data, run):
+            """Both sums."""
+            found = run(data)
+            self.totals_, self.total_ = found.totals, found.total
+
+    model = Sums(1e4).fit(4.0 * np.eye(3))
+    assert_allclose(model.totals_, np.array([[1.0] * 3, [2.0] * 3]), atol=0.1)
+    assert_array_equal(model.total_, model.totals_[1])
 
 
 @pytest.mark.parametrize("change", [dict(epsilon=2.0), dict(delta=1e-6), dict(unit="user")])
@@ -399,6 +429,12 @@ def test_a_stream_of_ones_own_is_charged_once_and_goes_on_from_one_copy():
     with pytest.raises(BudgetExceededError):
         model.set_params(epsilon=1.0).fit(np.eye(3))
     assert len(model.totals_) == 4
+
+
+def test_a_stream_that_is_whole_warns_of_a_delta_that_allows_for_a_record():
+    with pytest.warns(PrivacyWarning, match="delta=0.5 is at least 1 over the 3 records"):
+        Totals(1.0, 0.5).fit(np.eye(3))
+    Totals(1.0, 0.5).partial_fit(np.eye(3))  # more rows may come
 
 
 def test_a_stream_of_ones_own_is_what_it_claims():

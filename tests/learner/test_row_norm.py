@@ -42,7 +42,7 @@ def test_no_row_has_a_say_in_where_another_counts(kind):
 def read(X, reading, users=None):
     """Record of the release that reads a norm from rows of norms up to one."""
     with recording() as records:
-        RowNorm(reading, N_UNITS).longer(X, 1.0, users, noise_source(0))
+        RowNorm(reading, N_UNITS).scale(X, 1.0, users, noise_source(0))
     (record,) = records
     return record
 
@@ -108,14 +108,14 @@ def test_no_row_is_clipped_where_noise_is_small(reading, x_norm):
     lengths = np.append(np.linspace(0.0, 0.2, 199), 1.0)
     for length in np.geomspace(2.0**-10, 4.0, 40):
         X = x_norm * length * lengths[:, np.newaxis] * np.array([[0.6, -0.8]])
-        longer = normed.longer(X, x_norm, None, noise_source(0))
-        power = round(2.0 * math.log2(longer))
-        assert longer == 2.0 ** (power / 2.0) and 0 <= power < N_CELLS
+        scale = normed.scale(X, x_norm, None, noise_source(0))
+        power = round(2.0 * math.log2(scale))
+        assert scale == 2.0 ** (power / 2.0) and 0 <= power < N_CELLS
         longest = np.linalg.norm(X / x_norm, axis=1).max()
-        assert power == 0 or longest <= 1.003 / longer
+        assert power == 0 or longest <= 1.003 / scale
         # Of noisy counts, one in forty keeps a norm that no row exceeds from being found.
         further = 1 if isinstance(reading, ApproxDP) else 3
-        assert power == N_CELLS - 1 or longest > 0.997 / (ROOT**further * longer)
+        assert power == N_CELLS - 1 or longest > 0.997 / (ROOT**further * scale)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])

@@ -49,8 +49,7 @@ def objective(budget, n_samples):
 
 
 def descent(budget, n_samples):
-    target = replace(TARGET, delta=1e-5, adjacency=budget.adjacency)
-    return NoisyDescent.plan(target, loss=LOSS, n_features=6, row_norm=NORM).within(budget)
+    return NoisyDescent.plan(budget, loss=LOSS, n_features=6, row_norm=NORM)
 
 
 def planned(target=TARGET, release=objective, n=200, after=()):
@@ -219,10 +218,18 @@ def test_a_descent_never_sees_a_private_number_of_rows(kind):
         uncounted(rows(), noise_source(0))
 
 
-def test_a_descent_takes_no_part_that_has_a_delta():
-    plan = NoisyDescent.plan(ApproxDP(1.0, 1e-5), loss=LOSS, n_features=6, row_norm=NORM)
-    with pytest.raises(ValueError, match="budget must have delta=0; got 1e-05"):
-        plan.within(ApproxDP(1.0, 1e-5))
+def test_a_sequence_takes_no_two_parts_that_have_a_delta():
+    part = NoisyDescent.plan(ApproxDP(0.5, 1e-6), loss=LOSS, n_features=6, row_norm=NORM)
+    with pytest.raises(ValueError, match="guarantee must be that of all stages together"):
+        Sequence((part,), ((part,),), ApproxDP(2.0, 1e-5))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_part_that_is_too_small_is_refused_by_what_it_is(delta):
+    part = ApproxDP(1e-15) if delta == 0.0 else GaussianDP(1e-15)
+    got = "mu=1e-15 for this release" if delta else "1e-15"
+    with pytest.raises(ValueError, match=rf"epsilon must be larger .*; got {got}\.$"):
+        NoisyDescent.plan(part, loss=LOSS, n_features=6, row_norm=NORM)
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])

@@ -36,7 +36,7 @@ def test_worst_neighbours_lose_what_is_declared(target, n):
     spent = shift * np.sqrt(2.0) / spread if isinstance(target, ApproxDP) else shift / spread
     declared = target.epsilon if isinstance(target, ApproxDP) else target.mu
     assert_allclose(spent, declared, rtol=0.27 if n == 1 else 0.2)
-    assert_allclose(spread, planned.level, rtol=0.2)
+    assert_allclose(spread, planned.level(1), rtol=0.2)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

@@ -8,13 +8,15 @@ from skdp.audit._data import DataSet
 from skdp.audit._density import Passthrough, Replayer, density_audit
 from skdp.audit._runs import listening
 from skdp.model_selection._searched import Blocks
-from skdp.rows._users import Users, Visitors, Visits, chosen_rows
+from skdp.rows._users import Participants, Participation, Users, chosen_rows
 
 __all__ = [
     "Blocks",
     "DataSet",
     "GridNoise",
     "NoiseSource",
+    "Participants",
+    "Participation",
     "Passthrough",
     "Perturbed",
     "Released",
@@ -22,8 +24,6 @@ __all__ = [
     "Selected",
     "TargetRange",
     "Users",
-    "Visitors",
-    "Visits",
     "chosen_rows",
     "density_audit",
     "grid_below",

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdp._random._source import NoiseSource
-from skdp._recording import told
-from skdp._validation import counts, non_negative, one_of, plain_arguments, positive, shown
+from skdp._recording import with_progress
+from skdp._validation import counts, non_negative, one_of, plain_arguments, positive, short_repr
 from skdp.kernel._online._recursion import (
     Block,
     Recursion,
@@ -23,7 +23,7 @@ from skdp.learner import StreamRelease
 from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import FeatureFunction
-from skdp.rows._users import Users, Visitors, Visits
+from skdp.rows._users import Participants, Participation, Users
 
 # Candidates for the worst calls that are told apart, and the powers of two that tell others.
 _MOST, _FINENESS = 256, 128.0
@@ -137,7 +137,8 @@ class ReleaseAccount:
         non_negative(slack=slack)
         if time < self.time:
             raise ValueError(
-                f"time must not be less than at the last release, {self.time}; got {shown(time)}."
+                f"time must not be less than at the last release, {self.time}; got "
+                f"{short_repr(time)}."
             )
         account = copy(self)
         account.time, account.n_releases = int(time), self.n_releases + 1
@@ -262,7 +263,7 @@ def step_blocks(
         first, rest, what = order[starts], np.delete(order, starts), "users"
         ends = np.cumsum(counts - 1)
     steps = range(0, len(first), BLOCK)
-    for start in told(steps, f"{what} of the stream", len(steps), of=what):
+    for start in with_progress(steps, f"{what} of the stream", len(steps), of=what):
         part = slice(start, start + BLOCK)
         rows = features.transform(X[first[part]])
         bounded = np.clip(targets[first[part]], -1.0, 1.0)  # what sensitivities rest on
@@ -334,12 +335,16 @@ class OnlineRelease(StreamRelease):
 
     time : int, default=0
         Rows so far.
+
+    gamma : float or None, default=None
+        Width of the kernel; None for the linear one.
     """
 
     target: ApproxDP
     recursion: Recursion
     kappa: float
     time: int = 0
+    gamma: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,7 +353,7 @@ class FunctionRelease(OnlineRelease):
 
     Parameters
     ----------
-    target, recursion, kappa, time
+    target, recursion, kappa, time, gamma
         See `OnlineRelease`.
 
     residual, bound
@@ -387,7 +392,7 @@ class FeatureStream(OnlineRelease):
 
     Parameters
     ----------
-    target, recursion, kappa, time
+    target, recursion, kappa, time, gamma
         See `OnlineRelease`.
 
     features : FourierFeatures or NormalisedRows
@@ -400,7 +405,7 @@ class FeatureStream(OnlineRelease):
     calls : int, default=1
         Largest number of calls in which a user takes a step.
 
-    visits : Visits or None, default=None
+    participation : Participation or None, default=None
         In how many calls each user has come; None where a step is a row. It names the users.
     """
 
@@ -408,51 +413,51 @@ class FeatureStream(OnlineRelease):
     law: NoiseLaw
     noise: NoiseSource = field(repr=False)
     calls: int = 1
-    visits: Visits | None = field(default=None, repr=False)
+    participation: Participation | None = field(default=None, repr=False)
 
-    def time_after(self, X: Any, visitors: Visitors | None) -> int:
+    def time_after(self, X: Any, participants: Participants | None) -> int:
         """Steps so far, after those of a call: its rows, or its users."""
-        return self.time + (X.shape[0] if visitors is None else visitors.users.n_users)
+        return self.time + (X.shape[0] if participants is None else participants.users.n_users)
 
     def charged(
         self,
         charge: Charge,
         cost: Callable[[Any], tuple[ApproxDP, Any]],
-        visitors: Visitors | None,
+        participants: Participants | None,
         account: Any = None,
-    ) -> tuple[ApproxDP, Any, Visits | None]:
+    ) -> tuple[ApproxDP, Any, Participation | None]:
         """Charge, and count who comes where the charge is counted.
 
         A release that failed after its charge stays in the account, which lets nobody come in
         more than ``calls`` calls of those that it covers. So what goes on from its account goes on
-        from its visits.
+        from its participation.
         """
-        if visitors is None:
+        if participants is None:
             return *(charge(cost) if account is None else charge(cost, account)), None
 
         def both(before: Any) -> tuple[ApproxDP, Any]:
             guarantee, after = cost(before[0])
-            return guarantee, (after, before[1].after(visitors))
+            return guarantee, (after, before[1].after(participants))
 
-        guarantee, (account, visits) = charge(both, (account, self.visits))
-        return guarantee, account, visits
+        guarantee, (account, participation) = charge(both, (account, self.participation))
+        return guarantee, account, participation
 
     def blocks(
         self,
         X: Any,
         targets: np.ndarray,
-        visitors: Visitors | None = None,
-        visits: Visits | None = None,
+        participants: Participants | None = None,
+        participation: Participation | None = None,
     ) -> Iterator[Block]:
         """Features and targets of a block of steps, with the steps before it.
 
         With users, what comes last are the rows that they have beside the first. Whoever has
         come in enough calls takes a null step, which keeps its time.
         """
-        if visitors is None or visits is None:
+        if participants is None or participation is None:
             return step_blocks(self.features, X, targets, self.time)
-        is_null = visits.counts(visitors) > self.calls
-        return step_blocks(self.features, X, targets, self.time, visitors.users, is_null)
+        is_null = participation.counts(participants) > self.calls
+        return step_blocks(self.features, X, targets, self.time, participants.users, is_null)
 
 
 # `run(block, *state)` makes the steps of a block: a tuple of the state, and what is gathered last.
@@ -465,10 +470,10 @@ class TranscriptRelease(FeatureStream):
 
     Parameters
     ----------
-    target, recursion, kappa, features, law, noise, time, calls, visits
+    target, recursion, kappa, gamma, features, law, noise, time, calls, participation
         Target of the guarantee, recursion, whose cap must be finite, bound on the norm of
-        features, map to features, law and source of the noise, rows so far, calls in which a user
-        may take a step, and how many each has come in.
+        features, width of the kernel, map to features, law and source of the noise, rows so far,
+        calls in which a user may take a step, and how many each has come in.
 
     guarantee : ApproxDP
         Of the transcript.
@@ -502,7 +507,8 @@ class TranscriptRelease(FeatureStream):
         calls : int, default=1
 
         **stream
-            ``recursion``, ``kappa``, ``features``, ``noise`` and ``visits``, as for the class.
+            ``recursion``, ``kappa``, ``gamma``, ``features``, ``noise`` and ``participation``, as
+            for the class.
         """
         law = vector_law(target)
         begun = cls(
@@ -551,23 +557,25 @@ class TranscriptRelease(FeatureStream):
         return coef * min(1.0, self.recursion.radius / norm) if norm > 0.0 else coef
 
     def advance(
-        self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None
+        self, X: Any, targets: np.ndarray, charge: Charge, participants: Participants | None = None
     ) -> tuple[Self, dict[str, Any]]:
         """Take the steps; all of them were paid for at the first."""
-        time = self.time_after(X, visitors)
+        time = self.time_after(X, participants)
         if self.horizon is not None and time > self.horizon:
-            steps = "rows" if self.visits is None else "users of each call"
+            steps = "rows" if self.participation is None else "users of each call"
             raise ValueError(
                 f"horizon must be at least the number of {steps}, which these would make {time}; "
                 f"got {self.horizon}. What was learned before stays; fit starts another stream, "
                 "which costs a budget of its own."
             )
         run = self._run()
-        *_, visits = self.charged(charge, lambda account: (self.guarantee, account), visitors)
+        *_, participation = self.charged(
+            charge, lambda account: (self.guarantee, account), participants
+        )
         found = tuple(getattr(self, name) for name in self._state)
-        for block in self.blocks(X, targets, visitors, visits):
+        for block in self.blocks(X, targets, participants, participation):
             found = run(block, *found[: len(self._state)])
         predictor = FeatureFunction(self.features, self._coef(found[-1], time))
         state = dict(zip(self._state, found, strict=False))
-        then = replace(self, time=time, visits=visits, **state)
+        then = replace(self, time=time, participation=participation, **state)
         return then, {"guarantee_": self.guarantee, "predictor": predictor}

@@ -27,7 +27,7 @@ class FedBackRelease(TranscriptRelease):
 
     Parameters
     ----------
-    target, recursion, kappa, features, law, noise, time, calls, visits, guarantee
+    target, recursion, kappa, gamma, features, law, noise, time, calls, participation, guarantee
         See `TranscriptRelease`; there is no horizon.
 
     gathered : ndarray of shape (n_components,)

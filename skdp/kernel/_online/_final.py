@@ -23,7 +23,7 @@ from skdp.mechanisms import Lattice, release
 from skdp.mechanisms._additive import check_noise
 from skdp.privacy import ApproxDP
 from skdp.rows import FeatureFunction
-from skdp.rows._users import Visitors
+from skdp.rows._users import Participants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class FinalRelease(FunctionRelease, FeatureStream):
 
     Parameters
     ----------
-    target, recursion, kappa, residual, bound, features, law, noise, time, calls, visits
+    target, recursion, kappa, gamma, residual, bound, features, law, noise, time, calls
         See `FunctionRelease` and `FeatureStream`.
 
     gathered : ndarray of shape (n_components,)
@@ -61,8 +61,8 @@ class FinalRelease(FunctionRelease, FeatureStream):
         calls : int, default=1
 
         **stream
-            ``recursion``, ``kappa``, ``residual``, ``bound``, ``features``, ``noise`` and
-            ``visits``, as for the class.
+            ``recursion``, ``kappa``, ``gamma``, ``residual``, ``bound``, ``features``, ``noise``
+            and ``participation``, as for the class.
         """
         gathered, law = np.zeros(stream["features"].n_components), vector_law(target)
         begun = cls(target=target, law=law, gathered=gathered, calls=calls, **stream)
@@ -70,10 +70,10 @@ class FinalRelease(FunctionRelease, FeatureStream):
         return replace(begun, account=ReleaseAccount(noise=kind, calls=calls, **begun.distances))
 
     def advance(
-        self, X: Any, targets: np.ndarray, charge: Charge, visitors: Visitors | None = None
+        self, X: Any, targets: np.ndarray, charge: Charge, participants: Participants | None = None
     ) -> tuple["FinalRelease", dict[str, Any]]:
         """Run the recursion without noise, and release where it ends."""
-        time, size = self.time_after(X, visitors), self.features.n_components
+        time, size = self.time_after(X, participants), self.features.n_components
         # The last record is the worst one: what an earlier one has moved has shrunk since. Who
         # comes in several calls is worst in the latest. Both neighbours are computed with a
         # rounding error of their own.
@@ -88,10 +88,10 @@ class FinalRelease(FunctionRelease, FeatureStream):
             new = account.after(time, scale, slack=lattice.sensitivity - l2_sensitivity)
             return cumulative(new, self.target), new
 
-        guarantee, account, visits = self.charged(charge, cost, visitors, self.account)
+        guarantee, account, participation = self.charged(charge, cost, participants, self.account)
 
         gathered = self.gathered
-        for block in self.blocks(X, targets, visitors, visits):
+        for block in self.blocks(X, targets, participants, participation):
             gathered = run_users(block, gathered, self.recursion)
         coef = release(
             gathered / (time - 1.0 + self.recursion.t0),
@@ -102,7 +102,9 @@ class FinalRelease(FunctionRelease, FeatureStream):
             random_state=self.noise,
             purpose="coefficients after a call",
         )
-        then = replace(self, time=time, gathered=gathered, account=account, visits=visits)
+        then = replace(
+            self, time=time, gathered=gathered, account=account, participation=participation
+        )
         return then, {
             "guarantee_": guarantee,
             "predictor": FeatureFunction(self.features, coef),

@@ -15,7 +15,7 @@ from scipy.signal import lfilter
 
 from skdp._grid import GridNoise
 from skdp._random._source import NoiseSource
-from skdp._validation import shown
+from skdp._validation import short_repr
 from skdp.kernel._online._base import Run, TranscriptRelease
 from skdp.kernel._online._recursion import (
     Block,
@@ -330,7 +330,7 @@ class TreeRelease(TranscriptRelease):
 
     Parameters
     ----------
-    target, recursion, kappa, features, noise, time, calls, visits, guarantee, horizon
+    target, recursion, kappa, gamma, features, noise, time, calls, guarantee, horizon
         See `TranscriptRelease`.
 
     law : NoiseLaw
@@ -386,7 +386,7 @@ class MatrixRelease(TranscriptRelease):
 
     Parameters
     ----------
-    target, recursion, kappa, features, noise, time, calls, visits, guarantee, horizon
+    target, recursion, kappa, gamma, features, noise, time, calls, guarantee, horizon
         See `TranscriptRelease`. The target has a positive delta, and the horizon is at most
         8,388,608.
 
@@ -408,12 +408,12 @@ class MatrixRelease(TranscriptRelease):
         if target.delta == 0.0:
             raise ValueError(
                 "delta must be positive with release='matrix', whose noise is Gaussian; 'tree' is "
-                f"for delta=0; got {shown(target.delta)}."
+                f"for delta=0; got {short_repr(target.delta)}."
             )
         if horizon > LONGEST:
             raise ValueError(
                 f"horizon must be at most {LONGEST} with release='matrix', whose rounding errors "
-                f"grow with it; 'tree' takes longer ones; got {shown(horizon)}."
+                f"grow with it; 'tree' takes longer ones; got {short_repr(horizon)}."
             )
         budget = target.gaussian_target()
         # A record moves all sums from its own on: together as far as the longest column says.

@@ -13,7 +13,7 @@ from skdp._validation import (
     one_of,
     positive,
     positive_int,
-    shown,
+    short_repr,
 )
 from skdp.kernel._online._base import BLOCK
 from skdp.kernel._online._fed_back import FedBackRelease
@@ -23,10 +23,9 @@ from skdp.kernel._online._query import QueryRelease
 from skdp.kernel._online._recursion import Recursion
 from skdp.kernel._online._sensitivity import RESIDUALS, automatic_t0
 from skdp.kernel._queries import KAPPA
-from skdp.learner import check_budget
 from skdp.mechanisms._additive import check_memory
 from skdp.privacy import ApproxDP, n_records_changed
-from skdp.rows._users import Visits
+from skdp.rows._users import Participation
 
 RELEASES = ("auto", "final", "matrix", "tree", "sgd", "query")
 _LIMIT_VISITS = 100
@@ -53,14 +52,13 @@ def kind_of_release(model):
 
 
 def check_stream_parameters(model):
-    """Check what was given."""
+    """Check what streams of kernels have beside a budget."""
     one_of(RELEASES, release=model.release)
     one_of(RESIDUALS, residual=model.residual)
-    check_budget(model)
     model._check_kernel_parameters()
     positive(theta=model.theta, radius=model.radius)
     if not 0.5 < model.theta < 1.0:
-        raise ValueError(f"theta must be above 1/2 and below 1; got {shown(model.theta)}.")
+        raise ValueError(f"theta must be above 1/2 and below 1; got {short_repr(model.theta)}.")
     between(*_LIMIT_RADIUS, radius=model.radius)
     if model.release == "auto" and model.horizon is not None:
         positive_int(horizon=model.horizon)
@@ -80,22 +78,9 @@ def check_stream_parameters(model):
     if release == "final" and model.max_calls_per_user > _LIMIT_VISITS:
         raise ValueError(
             f"max_calls_per_user must be at most {_LIMIT_VISITS} with release='final', whose "
-            f"account compares the calls of a user; got {shown(model.max_calls_per_user)}."
+            f"account compares the calls of a user; got {short_repr(model.max_calls_per_user)}."
         )
     stream_recursion(model, 1.0)
-
-
-def unit_of_stream(model, visitors):
-    """Whom a stream that begins is to protect: users if there are any."""
-    if visitors is None:
-        return "record"
-    if kind_of_release(model) == "query":
-        raise ValueError(
-            "groups must be None with release='query', which keeps an expansion on rows; other "
-            "releases take them, and skdp.preprocessing.bound_contributions bounds the rows of "
-            "each user."
-        )
-    return "user"
 
 
 def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
@@ -124,8 +109,8 @@ def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
         least = automatic_t0(model.theta, 1.0)
         if not least <= model.t0 <= _LIMIT_OFFSET:
             raise ValueError(
-                f"t0 must be at least {least:.6g} with theta={shown(model.theta)}, for steps "
-                f"not to overshoot, and at most 1e9; got {shown(model.t0)}."
+                f"t0 must be at least {least:.6g} with theta={short_repr(model.theta)}, for steps "
+                f"not to overshoot, and at most 1e9; got {short_repr(model.t0)}."
             )
         t0 = max(float(model.t0), t0)
     cap, radius = math.inf, math.inf
@@ -153,16 +138,22 @@ def _mu(epsilon, delta):
     return ApproxDP(epsilon, delta).gaussian_target().mu
 
 
-def stream_plan(model, n_features, gamma, unit="record"):
+def stream_plan(model, public):
     """Release from the first row on; with the unit "user" a step is a user."""
-    epsilon, delta = float(model.epsilon), float(model.delta)
-    target = ApproxDP(epsilon, delta, adjacency=model.adjacency, unit=unit)
-    calls = int(model.max_calls_per_user) if unit == "user" else 1
+    target, n_features, is_of_users = public.target, public.n_features, public.unit == "user"
+    release = kind_of_release(model)
+    if release == "query" and is_of_users:
+        raise ValueError(
+            "groups must be None with release='query', which keeps an expansion on rows; other "
+            "releases take them, and skdp.preprocessing.bound_contributions bounds the rows of "
+            "each user."
+        )
+    calls = int(model.max_calls_per_user) if is_of_users else 1
+    gamma = model._public_gamma(n_features, public.is_sparse)
     function = dict(residual=model.residual, bound=model.sensitivity)
     feature_state, noise_state = model._random_streams()
     # Drawn for all releases, so that a seed has the same noise in each.
     secret = model._secret(noise_state)
-    release = kind_of_release(model)
     if release == "query":
         return QueryRelease.plan(
             target,
@@ -171,14 +162,14 @@ def stream_plan(model, n_features, gamma, unit="record"):
             n_queries=int(model.n_queries),
             n_features=n_features,
             kernel=model.kernel,
-            gamma=gamma or 1.0,
+            gamma=gamma,
             nu=model.nu,
             x_norm=float(model.x_norm),
             secret=secret,
             seeded=model.random_state is not None,
             **function,
         )
-    is_large = release == "final" and delta > 0.0
+    is_large = release == "final" and target.delta > 0.0
     automatic = int(defaults.MOST_FEATURES) if is_large else TYPICAL_SIZE
     size = model._n_components(n_features, automatic)
     check_memory(
@@ -188,10 +179,11 @@ def stream_plan(model, n_features, gamma, unit="record"):
     stream = dict(
         recursion=stream_recursion(model, features.row_norm, size, calls),
         kappa=features.row_norm,
+        gamma=gamma,
         features=features,
         noise=noise_source(noise_state),
         calls=calls,
-        visits=Visits() if unit == "user" else None,
+        participation=Participation() if is_of_users else None,
     )
     if release == "final":
         return FinalRelease.plan(target, **stream, **function)

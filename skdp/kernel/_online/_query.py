@@ -31,7 +31,7 @@ class QueryRelease(FunctionRelease):
 
     Parameters
     ----------
-    target, recursion, kappa, time, residual, bound
+    target, recursion, kappa, time, gamma, residual, bound
         See `FunctionRelease`.
 
     queries : QueryPlan
@@ -69,7 +69,7 @@ class QueryRelease(FunctionRelease):
         *,
         n_queries: int,
         n_features: int,
-        gamma: float,
+        gamma: float | None,
         nu: float,
         kernel: str,
         **stream: Any,
@@ -90,10 +90,11 @@ class QueryRelease(FunctionRelease):
             ``recursion``, ``kappa``, ``residual``, ``bound``, ``x_norm``, ``secret`` and
             ``seeded``, as for the class.
         """
-        values = partial(kernel_matrix, kernel, gamma=gamma, nu=nu)
+        values = partial(kernel_matrix, kernel, gamma=gamma or 1.0, nu=nu)
         queries = QueryPlan.plan(target, n_queries=n_queries)
         gathered = StreamExpansion(values, n_features)
-        return cls(target=target, queries=queries, kernel=kernel, gathered=gathered, **stream)
+        stream |= dict(kernel=kernel, gamma=gamma)
+        return cls(target=target, queries=queries, gathered=gathered, **stream)
 
     def advance(
         self, X: Any, targets: np.ndarray, charge: Charge

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp._recording import told
+from skdp._recording import with_progress
 from skdp.rows._sums import PairwiseSum
 
 _BLOCK = 128
@@ -576,7 +576,7 @@ def run_kernel(X, targets, function, time, recursion):
         recursion has a ball.
     """
     starts = range(0, len(targets), _STEPS)
-    for start in told(starts, "rows of the stream", len(starts), of="rows"):
+    for start in with_progress(starts, "rows of the stream", len(starts), of="rows"):
         block = X[start : start + _STEPS]
         K, scores = function.kernel(block, block), function(block)
         squared_norm = function.squared_norm

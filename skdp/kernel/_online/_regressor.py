@@ -1,38 +1,17 @@
 """Private online regression in a kernel space."""
 
-from dataclasses import replace
-from functools import partial
-
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import TargetRange, warn_of_bounds
 from skdp.kernel._base import BaseKernelRegressor
-from skdp.kernel._online._plan import (
-    check_stream_parameters,
-    stream_plan,
-    unit_of_stream,
-)
+from skdp.kernel._online._plan import check_stream_parameters, stream_plan
 from skdp.kernel._online._released import ReleasedKernelRegressor
-from skdp.learner import (
-    Stream,
-    StreamLine,
-    begun_fit,
-    charge_release,
-    has_begun,
-    is_untouched,
-    new_version,
-    progress_of,
-    unchanged_on_error,
-    warn_of_delta,
-    with_callbacks,
-)
-from skdp.learner._streams import check_visitors
+from skdp.learner import StreamEstimator, with_callbacks
 from skdp.rows import FeatureFunction
 from skdp.rows._inputs import checked_data
-from skdp.rows._users import Visitors
 
 
-class DPOnlineKernelRegressor(BaseKernelRegressor):
+class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
     """Online regression in a kernel space with differential privacy.
 
     One pass through a stream: ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K(x_t, .) +
@@ -306,7 +285,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         BudgetExceededError
             If the ledger cannot pay; the old model stays.
         """
-        return self._advance(X, y, groups, fresh=True, is_whole=True)
+        warn_of_bounds(self.y_bounds)
+        return self._advance(X, y, groups, is_whole=True)
 
     @with_callbacks
     def partial_fit(self, X, y, groups=None):
@@ -341,7 +321,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         BudgetExceededError
             If the ledger cannot pay for one more release; the old model stays.
         """
-        return self._advance(X, y, groups, fresh=not has_begun(self))
+        warn_of_bounds(self.y_bounds)
+        return self._advance(X, y, groups)
 
     def released(self):
         """Return a predictor that holds released numbers only.
@@ -371,38 +352,27 @@ class DPOnlineKernelRegressor(BaseKernelRegressor):
         released._facts = self._facts  # what was released is the same
         return released
 
-    def _advance(self, X, y, groups, *, fresh, is_whole=False):
-        warn_of_bounds(self.y_bounds)
-        context = begun_fit(self)
-        line = StreamLine((0, b"")) if fresh else self._stream.line
-        # Threads go on one after the other, each from where the last has ended.
-        with line.lock, unchanged_on_error(self, fresh=fresh):
-            # What a stream began with has been checked then.
-            if fresh or not is_untouched(self, self._stream.params):
-                check_stream_parameters(self)
-            X, y = checked_data(self, X, y, reset=fresh, numeric=True, counts=groups is None)
-            visitors = Visitors.of(groups, len(y))
-            gamma = self._public_gamma(X, fresh=fresh)
-            if is_whole and visitors is None:
-                warn_of_delta(self, len(y))
-            if fresh:
-                unit = unit_of_stream(self, visitors)
-                stream = Stream.begin(self, stream_plan(self, X.shape[1], gamma, unit))
-            else:
-                stream = self._stream.latest(self, line)
-                check_visitors(stream.release, visitors)
-            version = new_version(stream.version)
-            charge = partial(charge_release, self, stream, line, version)
-            given = () if visitors is None else (visitors,)
-            bounds = TargetRange.of(self.y_bounds)
-            with progress_of(self, context, groups=groups):
-                release, fitted = stream.release.advance(X, bounds.scaled(y), charge, *given)
-            stream = replace(stream, release=release, version=version)
-            fitted.update(y_bounds_=(bounds.low, bounds.high), gamma_=gamma, _stream=stream)
-            self._store(n_samples_seen_=release.time, fresh=fresh, **fitted)
-            # From here on no other copy may go on, whether this one lives or not.
-            StreamLine.of(stream.token, version)
-        return self
+    def check_parameters(self):
+        """Check the parameters, before the rows are looked at."""
+        check_stream_parameters(self)
+
+    def begin(self, public):
+        """The release that the parameters ask for."""
+        return stream_plan(self, public)
+
+    def learn(self, release, fitted):
+        """Store what predicts, and public numbers."""
+        bounds = TargetRange.of(self.y_bounds)
+        self._store(
+            **fitted,
+            y_bounds_=(bounds.low, bounds.high),
+            gamma_=release.gamma,
+            n_samples_seen_=release.time,
+        )
+
+    def _read(self, X, y, *, reset, counts):
+        X, y = checked_data(self, X, y, reset=reset, numeric=True, counts=counts)
+        return X, TargetRange.of(self.y_bounds).scaled(y)
 
     def _planned_guarantee(self, n_features):
         return self._planned_release(super()._planned_guarantee(n_features), n_features)

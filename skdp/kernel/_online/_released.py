@@ -46,6 +46,8 @@ class ReleasedKernelRegressor(
         The same, if there are any. Public.
     """
 
+    _report_kind = "stream"
+
     def __init__(self, coef, features, y_bounds, guarantee, feature_names=None):
         self.coef = coef
         self.features = features

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._validation import counts, fraction, one_of, plain_arguments, positive, shown
+from skdp._validation import counts, fraction, one_of, plain_arguments, positive, short_repr
 from skdp.privacy import ADJACENCIES, n_records_changed
 
 RESIDUALS = ("plain", "ball", "huber")
@@ -150,7 +150,7 @@ def norm_bounds(
     if t0 <= 1.0 or _first_step(t0, theta, kappa) > 1.0:
         raise ValueError(
             f"t0 must be at least automatic_t0(theta, kappa) = {automatic_t0(theta, kappa)!r}, "
-            f"or steps could spread differences; got {shown(t0)}."
+            f"or steps could spread differences; got {short_repr(t0)}."
         )
     times = counts(times=times)
     energy, slope = y_bound**2, y_bound

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skdp._grid import UP
-from skdp._validation import is_auto, shown
+from skdp._validation import is_auto, short_repr
 from skdp.linear_model._mutual_information import _theory as theory
 from skdp.linear_model._mutual_information._parameters import (
     averaging_power,
@@ -108,7 +108,7 @@ class Gradients(Channel):
         if not 1e-50 <= messages.scale <= 1e50:  # only of the user's own norms
             raise ValueError(
                 "gradient_norm must leave the noise a scale between 1e-50 and 1e50; with "
-                f"mi_budget={shown(model.mi_budget)} got {shown(model.gradient_norm)}."
+                f"mi_budget={short_repr(model.mi_budget)} got {short_repr(model.gradient_norm)}."
             )
         bounds = dict(radius=radius, lipschitz=lipschitz, noise_energy=messages.energy)
         step = partial(theory.anytime_full_steps, **bounds)

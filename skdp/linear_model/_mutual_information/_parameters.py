@@ -20,7 +20,7 @@ from skdp._validation import (
     one_of,
     positive,
     positive_int,
-    shown,
+    short_repr,
 )
 from skdp.learner import ledger_of
 from skdp.local._messages import PERTURBATIONS, UNITS
@@ -67,7 +67,7 @@ def _check_loss(model):
     if not is_custom(model):
         raise ValueError(
             "gradient_norm must be 'auto' unless loss='custom', as the loss decides it; "
-            f"got {shown(model.gradient_norm)}."
+            f"got {short_repr(model.gradient_norm)}."
         )
 
 
@@ -79,7 +79,7 @@ def _check_constant(model):
     if not low <= float(model.intercept_scaling) / float(model.x_norm) <= high:
         raise ValueError(
             f"intercept_scaling must be 'auto' or from 1/{1 / low:g} to {high:g} times x_norm; "
-            f"got {shown(model.intercept_scaling)} with x_norm={shown(model.x_norm)}."
+            f"got {short_repr(model.intercept_scaling)} with x_norm={short_repr(model.x_norm)}."
         )
 
 
@@ -90,7 +90,7 @@ def averaging_power(model):
         return int(defaults.AVERAGE_POWER) if average == "late" else 0
     if not isinstance(average, bool | np.bool_):
         raise ValueError(
-            f"average must be 'uniform', 'late', True or False; got {shown(average)}."
+            f"average must be 'uniform', 'late', True or False; got {short_repr(average)}."
         )
     return 0 if average else None
 

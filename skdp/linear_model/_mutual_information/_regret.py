@@ -1,11 +1,9 @@
 """What the learner of a stream lost by not knowing it in advance."""
 
-from abc import abstractmethod
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import positive, shown
+from skdp._validation import TargetRange, positive, short_repr
 from skdp.learner import (
     AbsoluteLoss,
     EpsilonInsensitiveLoss,
@@ -17,6 +15,7 @@ from skdp.linear_model._comparator import best_in_ball
 from skdp.linear_model._mutual_information._parameters import is_custom, slope_of
 from skdp.linear_model._mutual_information._stream import MessageStream
 from skdp.linear_model._mutual_information._theory import regret_of_steps
+from skdp.rows._inputs import checked_data
 
 _TOLERANCE = 1e-4
 
@@ -26,12 +25,14 @@ class Regret:
 
     keep_iterates: bool
     radius: float
+    y_bounds: tuple[float, float] | None
     n_samples_seen_: int
     _stream: MessageStream
 
-    @abstractmethod
     def _validated(self, X, y, *, reset):
         """Rows, and targets in units of half their range."""
+        X, y = checked_data(self, X, y, reset=reset, numeric=True)
+        return X, TargetRange.of(self.y_bounds).scaled(y)
 
     @property
     def iterates_(self):
@@ -82,7 +83,7 @@ class Regret:
         check_unchanged(self, self._stream.params)
         if not self.keep_iterates:
             raise ValueError(
-                f"keep_iterates must be True for a regret; got {shown(self.keep_iterates)}."
+                f"keep_iterates must be True for a regret; got {short_repr(self.keep_iterates)}."
             )
         if is_custom(self):
             raise ValueError("loss must not be 'custom' for a regret, as only its users know it.")

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._defaults import network as defaults
-from skdp._validation import TargetRange, warn_of_bounds
+from skdp._validation import warn_of_bounds
 from skdp.learner import (
     CallbackSupportMixin,
     LinkedDocumentation,
@@ -23,7 +23,7 @@ from skdp.learner import (
 from skdp.linear_model._mutual_information._parameters import check_parameters, is_custom
 from skdp.linear_model._mutual_information._regret import Regret
 from skdp.linear_model._mutual_information._stream import Learner, MessageStream
-from skdp.rows._inputs import checked_data, checked_rows
+from skdp.rows._inputs import checked_rows
 
 
 class MIPrivateSGDRegressor(
@@ -209,6 +209,8 @@ class MIPrivateSGDRegressor(
     0.2885
     """
 
+    _report_kind = "local"
+
     def __init__(
         self,
         mi_budget=float(defaults.MI_BUDGET),
@@ -316,7 +318,7 @@ class MIPrivateSGDRegressor(
         """
         if not is_custom(self):
             warn_of_bounds(self.y_bounds)
-        self._check_parameters()
+        check_parameters(self)
         return MessageStream.begin(self, n_features).channel.device
 
     def predict(self, X):
@@ -339,13 +341,6 @@ class MIPrivateSGDRegressor(
             scores = _products(X, self.coef_) + self.intercept_
             return scores if is_score else np.clip(scores, targets.low, targets.high)
 
-    def _check_parameters(self):
-        check_parameters(self)
-
-    def _validated(self, X, y, *, reset):
-        X, y = checked_data(self, X, y, reset=reset, numeric=True)
-        return X, TargetRange.of(self.y_bounds).scaled(y)
-
     def _advance(self, X, y, *, fresh):
         if is_custom(self):
             raise ValueError(
@@ -356,7 +351,7 @@ class MIPrivateSGDRegressor(
         context = begun_fit(self)
         with unchanged_on_error(self, fresh=fresh):
             if fresh:
-                self._check_parameters()
+                check_parameters(self)
             else:
                 check_unchanged(self, self._stream.params)
             # A learner alone knows how many features there are, and not their names.

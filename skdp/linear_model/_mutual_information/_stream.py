@@ -1,14 +1,13 @@
 """Streams of messages: what the learner keeps, how it learns alone, and what it lost by regret."""
 
-from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._random._source import NoiseSource, noise_source, seed_sequence
-from skdp._recording import told
-from skdp._validation import TargetRange, finite, positive_int, shown
+from skdp._recording import with_progress
+from skdp._validation import TargetRange, finite, positive_int, short_repr
 from skdp.learner import (
     StatedGuarantee,
     check_unchanged,
@@ -17,6 +16,7 @@ from skdp.learner import (
     unchanged_on_error,
 )
 from skdp.linear_model._mutual_information._channels import CHANNELS, Channel, Values
+from skdp.linear_model._mutual_information._parameters import check_parameters
 from skdp.local._ogd import OGDState, learn_value, mean_played, played, run_noised
 from skdp.rows._inputs import checked_array
 
@@ -83,7 +83,7 @@ class MessageStream:
         channel, state, kept = self.channel, self.state, []
         length = max(1, min(_BLOCK_ROWS, _BLOCK // channel.size))
         starts = range(0, X.shape[0], length)
-        for start in told(starts, "contributions", len(starts), of="rows"):
+        for start in with_progress(starts, "contributions", len(starts), of="rows"):
             block = slice(start, start + length)
             rows = channel.device._rows(X[block])
             keep = self.to_keep(len(rows))
@@ -129,10 +129,6 @@ class Learner(StatedGuarantee):
     n_features_in_: int
     _stream: MessageStream
 
-    @abstractmethod
-    def _check_parameters(self):
-        """Check all parameters by name."""
-
     def partial_fit_noised(self, Z):
         """Go on with the stream as the learner alone, from what devices have sent.
 
@@ -152,7 +148,7 @@ class Learner(StatedGuarantee):
             `ask` and `tell`.
         """
         with unchanged_on_error(self, fresh=not has_begun(self)):
-            self._check_parameters()
+            check_parameters(self)
             if self.feedback == "bandit" and self.perturbation == "scalar":
                 raise ValueError(
                     "perturbation must be 'vector' for messages to be vectors with "
@@ -185,18 +181,18 @@ class Learner(StatedGuarantee):
             The same one until `tell` is called.
         """
         with unchanged_on_error(self, fresh=not has_begun(self)):
-            self._check_parameters()
+            check_parameters(self)
             if self.feedback != "bandit" or self.perturbation != "scalar":
                 raise ValueError(
                     "feedback must be 'bandit', with perturbation='scalar', to ask for values; "
-                    f"got {shown(self.feedback)} and {shown(self.perturbation)}."
+                    f"got {short_repr(self.feedback)} and {short_repr(self.perturbation)}."
                 )
             if n_features is None and not has_begun(self):
                 raise ValueError("n_features must be given to begin a stream; got None.")
             if has_begun(self) and n_features not in (None, self.n_features_in_):
                 raise ValueError(
                     f"n_features must be None or {self.n_features_in_} in this stream; "
-                    f"got {shown(n_features)}."
+                    f"got {short_repr(n_features)}."
                 )
             stream = self._learner(n_features)
             channel = stream.channel.with_question(stream.state.time)

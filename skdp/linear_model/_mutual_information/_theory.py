@@ -9,7 +9,7 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
-from skdp._validation import non_negative, plain_arguments, positive, positive_int, shown
+from skdp._validation import non_negative, plain_arguments, positive, positive_int, short_repr
 
 
 def rounds_of(values, name="horizon"):
@@ -17,7 +17,7 @@ def rounds_of(values, name="horizon"):
     rounds = np.asarray(values)
     whole = rounds.dtype.kind in "iuf"
     if not (whole and np.all((rounds >= 1) & (rounds < 2**53) & (rounds == np.rint(rounds)))):
-        raise ValueError(f"{name} must hold integers of at least 1; got {shown(values)}.")
+        raise ValueError(f"{name} must hold integers of at least 1; got {short_repr(values)}.")
     return rounds.astype(float)
 
 
@@ -128,7 +128,9 @@ def regret_of_steps(steps, energies, *, radius, slack=0.0):
     positive(radius=radius)
     steps = np.asarray(steps, dtype=float)
     if steps.ndim != 1 or not len(steps) or not np.all(np.isfinite(steps) & (steps > 0.0)):
-        raise ValueError(f"steps must be positive, finite numbers in a row; got {shown(steps)}.")
+        raise ValueError(
+            f"steps must be positive, finite numbers in a row; got {short_repr(steps)}."
+        )
     if np.any(np.diff(steps) > 0.0):
         raise ValueError("steps must not increase, or the bound does not hold.")
     energies = np.broadcast_to(np.asarray(energies, dtype=float), steps.shape)

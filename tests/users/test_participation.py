@@ -7,23 +7,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from support.insides import Visitors, Visits
+from support.insides import Participants, Participation
 
 
 def visitors(*ids):
-    return Visitors.of(list(ids), len(ids))
+    return Participants.of(list(ids), len(ids))
 
 
 def test_calls_are_counted_once_for_each_user():
-    rng, visits, expected = np.random.default_rng(0), Visits(), Counter()
+    rng, participation, expected = np.random.default_rng(0), Participation(), Counter()
     for _ in range(300):
         ids = rng.integers(0, 500, size=rng.integers(1, 40))
-        now = Visitors.of(ids, len(ids))
+        now = Participants.of(ids, len(ids))
         assert list(now.ids) == list(dict.fromkeys(ids.tolist()))
-        visits = visits.after(now)
+        participation = participation.after(now)
         expected.update(set(ids.tolist()))
-        assert_array_equal(visits.counts(now), [expected[one] for one in now.ids])
-    sizes = [len(layer) for layer in visits.layers]
+        assert_array_equal(participation.counts(now), [expected[one] for one in now.ids])
+    sizes = [len(layer) for layer in participation.layers]
     assert all(long > 2 * short for long, short in pairwise(sizes))
 
 
@@ -41,17 +41,17 @@ def test_calls_are_counted_once_for_each_user():
     ids=["numbers", "categories", "objects", "times"],
 )
 def test_one_id_is_one_user_in_whatever_type_it_comes(first, second):
-    visits = Visits()
+    participation = Participation()
     for groups in (first, second):
-        now = Visitors.of(groups, 2)
-        visits.check(now)
-        visits = visits.after(now)
-        assert visits.kinds == now.kinds
-    assert visits.counts(now).tolist() == [2, 2]
+        now = Participants.of(groups, 2)
+        participation.check(now)
+        participation = participation.after(now)
+        assert participation.kinds == now.kinds
+    assert participation.counts(now).tolist() == [2, 2]
 
 
 def test_ids_of_another_kind_are_refused():
-    visits = Visits().after(visitors(1, 2))
+    participation = Participation().after(visitors(1, 2))
     with pytest.raises(ValueError, match="groups must hold ids of one kind in all calls, which"):
-        visits.check(visitors("1", "2"))
-    assert Visitors.of(None, 2) is None
+        participation.check(visitors("1", "2"))
+    assert Participants.of(None, 2) is None
