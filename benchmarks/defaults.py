@@ -83,6 +83,7 @@ CALIBRATIONS: dict[str, tuple[str, ...]] = {
     "learner/_sums.py": (),
     "model_selection/_searched.py": ("_SEED", "_place"),
     "preprocessing/_private.py": ("_SEEDS",),
+    "preprocessing/_datetime_parts.py": (),
     "preprocessing/_splines.py": ("ROUNDED_UP",),
     # Definitions of scores, their intervals, and pictures of them.
     "metrics/_evaluation.py": (),

@@ -62,6 +62,7 @@ CLAIMS = {
     "MatrixRelease": "Streams, sums whose noise cancels",
     "QueryRelease": "Streams, a number of queries",
     "QuantileRelease": "Quantiles of columns",
+    "AsinhMoments": "Place and spread of columns, of few rows",
     "CategoryRelease": "Categories of columns",
     "MostFrequentRelease": "The most frequent of public categories",
     "MeanRelease": "The mean of one column",
@@ -123,6 +124,7 @@ def uses(rng):
         )
         yield lambda stream=stream: stream.fit(X[few], y[few]).predict(X[:3])
     yield partial(DPQuantileScaler(epsilon=5.0).fit, X)
+    yield partial(DPQuantileScaler(epsilon=0.3, delta=1e-5).fit, X)
     names = np.where(X[:, :1] > 0, "a", "b").astype(object)
     yield partial(DPOneHotEncoder(epsilon=8.0, delta=1e-3).fit, names)
     frequent = DPSimpleImputer(strategy="most_frequent", categories=[["a", "b"]])

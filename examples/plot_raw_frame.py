@@ -39,7 +39,7 @@ X, X_test, y, y_test = train_test_split(raw, y, test_size=0.3, random_state=0)
 
 # %%
 # What you state is which columns are numbers. What the pipeline learns is charged, and
-# ``division_`` says how much each step has of the budget.
+# ``budget_`` says how much each step has of the budget.
 
 
 def private(epsilon, **options):
@@ -53,7 +53,7 @@ def private(epsilon, **options):
 
 pipeline = private(epsilons[1]).fit(X, y)
 print(pipeline.guarantee_)
-for step, share, guarantee in pipeline.division_:
+for step, share, guarantee in pipeline.budget_:
     print(f"{step:30} {share:.2f}  {guarantee}")
 
 # %%
@@ -97,7 +97,7 @@ left.minorticks_off()
 left.legend(loc="center right", bbox_to_anchor=(1.0, 0.33))
 bottom = 0.0
 names = {"numeric": "bounds", "categorical": "categories", "model": "model"}
-for step, share, _ in pipeline.division_:
+for step, share, _ in pipeline.budget_:
     what = names[step.rpartition("__")[2]]
     right.bar(
         "budget", share, bottom=bottom, width=0.5, color=f"{0.4 + 0.15 * len(right.patches)}"

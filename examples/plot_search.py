@@ -54,14 +54,14 @@ grid = {"prepare": list(preparations.values()), "model__C": ["auto", 1e-4]}
 steps = [("prepare", preparations["lines"]), ("model", DPLogisticRegression())]
 
 # %%
-# One search. ``division_`` says what its parts cost. There is no table of scores: nobody has paid
+# One search. ``budget_`` says what its parts cost. There is no table of scores: nobody has paid
 # for it. The seed is for this page: it makes the noise known.
 
 search = DPGridSearch(DPPipeline(steps), grid, epsilon, delta=1e-5, random_state=0)
 with skdp.config_context(known_seeds=True):
     search.fit(X, y)
 print(search.guarantee_)
-for part, share, guarantee in search.division_:
+for part, share, guarantee in search.budget_:
     print(f"{part:8} {share:.2f}  {guarantee}")
 
 # %%

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from skdp.preprocessing import (
         BoundedScaler,
         BoundedSplineTransformer,
+        DatetimeParts,
         DPOneHotEncoder,
         DPQuantileScaler,
         DPSimpleImputer,
@@ -67,6 +68,7 @@ __all__ = [
     "DPQuantileScaler",
     "DPRandomizedSearch",
     "DPSimpleImputer",
+    "DatetimeParts",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
     "RandomFourierTransformer",
@@ -113,6 +115,7 @@ _HOMES = {
     "DPQuantileScaler": "preprocessing",
     "DPRandomizedSearch": "model_selection",
     "DPSimpleImputer": "preprocessing",
+    "DatetimeParts": "preprocessing",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",
     "RandomFourierTransformer": "preprocessing",

@@ -74,7 +74,7 @@ _MOVED = {
         "preprocessing._column_statistics": "BoundedSums CountsRelease MeanRelease",
         "preprocessing._one_hot_encoder": "CategoryRelease",
         "preprocessing._quantiles": "QuantileRelease least_epsilon least_guarantee",
-        "preprocessing._simple_imputer": "MostFrequentRelease",
+        "preprocessing._most_frequent": "MostFrequentRelease",
         "preprocessing._target_bounds": "TargetBounds check_search_range",
     },
 }

@@ -209,7 +209,7 @@ USERS = (
     *(f"preprocessing._column_statistics.{kind}Release." for kind in ("Counts", "Mean")),
     "preprocessing._one_hot_encoder.CategoryRelease.",
     "preprocessing._quantiles.QuantileRelease.",
-    "preprocessing._simple_imputer.MostFrequentRelease.",
+    "preprocessing._most_frequent.MostFrequentRelease.",
     "metrics._releases.PrecisionSum.",
 )
 USERS = tuple(f"skdp.{name}" for name in USERS)
@@ -440,8 +440,10 @@ def test_a_method_or_an_argument_that_is_missing_is_explained(name):
 
 def test_what_searches_and_pipelines_cannot_be_given_is_explained():
     X, y = problem("DPLogisticRegression")
-    with pytest.raises(TypeError, match=r"DPGridSearch.fit\(\) takes no groups: it protects"):
-        model("DPGridSearch").fit(X, y, groups=y)
+    with pytest.raises(TypeError, match=r"Regressor.fit\(\) takes no groups: it protects"):
+        MIPrivateSGDRegressor().fit(X, y, groups=y)
+    with pytest.raises(TypeError, match=r"DPGridSearch.fit\(\) takes no node: it has no nodes"):
+        model("DPGridSearch").fit(X, y, node=y)
     with pytest.raises(TypeError, match=r"DPPipeline.fit\(\) takes no node: it has no nodes"):
         model("DPPipeline-delta=0.0").fit(X, y, node=y)
 
@@ -552,7 +554,7 @@ def test_nothing_public_has_an_axis_as_long_as_the_data(name):
     assert list(parts_as_long_as(97, shown)) == []
     # Exact answers need the rows: they are kept under private names, and nowhere else.
     private = {"_predictor", "_stream"}
-    public = {"_schema", "_before", "_began", "_facts"}
+    public = {"_schema", "_before", "_began", "_facts", "_scaling"}
     assert {key for key in vars(estimator) if key.startswith("_")} <= private | public
     kept = {path.split(".")[1] for path in parts_as_long_as(97, vars(estimator))} - LONG.keys()
     keepers = {"_predictor", "_stream"} if getattr(estimator, "release", "") == "query" else set()

@@ -16,7 +16,9 @@ N_USERS = 40
 OWNED = [
     name
     for name, kind in EVERYTHING.items()
-    if has_fit_parameter(kind, "groups") and name != ReleasedKernelRegressor.__name__
+    if has_fit_parameter(kind, "groups")
+    and name != ReleasedKernelRegressor.__name__
+    and "constant" not in name  # which learns nothing
 ]
 ADJACENCIES = ["replace-one", "add-remove"]
 
@@ -111,14 +113,15 @@ def test_whatever_comes_out_follows_from_releases_and_not_from_how_many_rows_the
         asked.append(seen)
         out.append({**public(estimator), "said": outcome(estimator, rows)})
     assert [scale(a) for a in asked[0]] == [scale(b) for b in asked[1]]
-    assert not all(
-        np.array_equal(a.asked, b.asked)
-        for a, b in zip(*asked, strict=True)
-        if hasattr(a, "asked")
-    )
+    exact = [[private(record) for record in seen] for seen in asked]
+    assert not all(map(same, *exact))
     assert out[0].keys() == out[1].keys()
     for key, value in out[0].items():
         assert same(value, out[1][key]), key
+
+
+def private(record):
+    return getattr(record, "asked", getattr(record, "utilities", None))
 
 
 def scale(record):
@@ -159,9 +162,10 @@ def test_no_message_says_how_many_rows_there_are(name):
     book = BudgetLedger(epsilon=1e6, delta=0.5)
     missing = groups.astype(float)
     missing[5] = np.nan
+    reads_targets = not hasattr(model(name), "transform")
     for data in (
         (X, y, groups[1:]),
-        (X, y[1:], groups),
+        *([(X, y[1:], groups)] if reads_targets else []),
         (X[1:], y, groups),
         (X, y, missing),
         (X, y, X),

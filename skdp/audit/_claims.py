@@ -304,6 +304,8 @@ def charge_findings(run: Run, ledgers: bool) -> list[Finding]:
     if not ledgers or run.error:
         return []
     if not run.charges:
+        if run.claim is not None and run.claim.delta_at(0.0) == 0.0:  # as nothing is released
+            return []
         return [Finding("charge", "there is a ledger, and nothing was charged")]
     found = []
     for (n_before, charged_before), (n_after, charged_after) in pairwise(run.calls):

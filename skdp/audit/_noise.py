@@ -802,6 +802,8 @@ def _by_events(fits: list[list[_Entry]], alarm: float) -> tuple[list[Finding], i
     for i, j in pairs[:_MOST_PAIRS]:
         both = [(fit[i], fit[j]) for fit in fits if len(fit) > j]
         known = [pair for pair in both if pair[0].cells and pair[1].cells]
+        # What is released before may decide which of two is a selection.
+        known = [pair for pair in known if any(one.sums is not None for one in pair)]
         if not known:
             continue
         tests = np.array([_events(*pair) for pair in known])

@@ -8,11 +8,13 @@ from numbers import Real
 import numpy as np
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import non_negative, positive_int, short_repr
 from skdp.inspection._axes import checked_axes
+from skdp.preprocessing import DatetimeParts
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,14 +322,24 @@ def _parts(steps):
     check_is_fitted(first)
     numbered = [f"x{i}" for i in range(first.n_features_in_)]
     given = list(getattr(first, "feature_names_in_", numbered))
-    if not isinstance(first, ColumnTransformer):
-        return [_Part(first, given, 0)]
+    return _column_parts(first, given, 0)
+
+
+def _column_parts(transformer, given, start):
+    """Parts of a transformer of columns with these names, whose output starts there."""
+    if isinstance(transformer, Pipeline) and isinstance(transformer[0], DatetimeParts):
+        dates, scaled = transformer[0], transformer[-1]
+        return _column_parts(scaled, list(dates.get_feature_names_out(given)), start)
+    if not isinstance(transformer, ColumnTransformer):
+        return [_Part(transformer, given, start)]
     parts = []
-    for name, transformer, columns in first.transformers_:
-        if isinstance(transformer, str):  # "drop"
+    for name, part, columns in transformer.transformers_:
+        if isinstance(part, str):  # "drop"
             continue
+        if isinstance(columns, slice):
+            columns = given[columns]
         own = [column if isinstance(column, str) else given[column] for column in columns]
-        parts.append(_Part(transformer, own, first.output_indices_[name].start))
+        parts += _column_parts(part, own, start + transformer.output_indices_[name].start)
     return parts
 
 

@@ -717,7 +717,7 @@ def _releases_of_search(subject, is_pure):
         rows = [stated("fits of the stages before the last", points)] if before else []
         scores = releases_of(own, guarantee, "scores")
         return [row for row, _ in [*rows, *last, *scores]]
-    stages = getattr(search, "division_", None)
+    stages = getattr(search, "budget_", None)
     if stages is None:
         return [stated("all fits of the search", guarantee)[0], *(row for row, _ in last)]
     choices = [one for one in own if one.noise == "exponential"]

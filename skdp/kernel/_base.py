@@ -36,6 +36,10 @@ _LIMIT_SECRET = 32  # bytes
 class BaseKernelRegressor(RegressorMixin, _Learner):
     """Regressor on a kernel, with a public range of targets."""
 
+    @property
+    def _takes_columns(self):
+        return self.kernel != "linear"
+
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``.
 

@@ -25,7 +25,6 @@ from skdp.preprocessing._target_bounds import TargetBounds, check_search_range
 from skdp.privacy import ApproxDP
 from skdp.rows import FeatureFunction, _blocks
 from skdp.rows._inputs import one_blas_thread
-from skdp.rows._users import chosen_rows
 
 RELEASES = ("features", "query")
 MECHANISMS = ("auto", "gradient", "sufficient_statistics", "objective", "output")
@@ -466,12 +465,22 @@ class DPKernelRidge(BaseKernelRegressor):
         target = replace(super()._planned_guarantee(n_features), unit="user")
         return self._planned(target, n_features)
 
-    def _planned(self, target, n_features):
-        """Guarantee of a fit, at most, with what stands behind it for any number of rows."""
+    def _planned_for(self, n_features, n_units=None, unit="record"):
+        target = replace(super()._planned_guarantee(n_features), unit=unit)
+        return self._planned(target, n_features, n_units)
+
+    @property
+    def _reads_count(self):
+        return is_auto(self.y_bounds) and self.adjacency == "replace-one"
+
+    def _planned(self, target, n_features, n_units=None):
+        """Guarantee of a fit, with what stands behind it where that is known without the rows."""
         if not is_auto(self.y_bounds):
             return self._planned_release(target, n_features)
+        if n_units is None and self._reads_count:
+            return target
         try:
-            bounds = self._bounds_plan(target, _LIMIT_ROWS)
+            bounds = self._bounds_plan(target, n_units)
         except ValueError:  # the fit will say so
             return target
 
@@ -577,22 +586,13 @@ class DPKernelRidge(BaseKernelRegressor):
             *streams, bounds_state = self._random_streams(_LIMIT_STREAMS)
             bounds = self.y_bounds
             if bounds_plan is not None:
-                # Quantiles count rows, and no means of them: of a user one row is among them.
-                seen = y if users is None else y[chosen_rows(groups, users)]
-                bounds = bounds_plan(seen, noise_source(bounds_state))
+                bounds = bounds_plan(y, noise_source(bounds_state), users)
             bounds = TargetRange.of(bounds)
             with learner.progress_of(self, context, groups=groups):
                 predictor = self._released(release, data, bounds.scaled(y), gamma, *streams)
             self._store(predictor, y_bounds_=(bounds.low, bounds.high), gamma_=gamma)
             self.guarantee_ = self._stated(guarantee)
         return self
-
-    def _least_guarantee(self, n_features, n_samples):
-        """Of the least budget with which the target has bounds, of a public number of rows."""
-        target = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
-        if not is_auto(self.y_bounds):
-            return replace(target, epsilon=0.0)
-        return replace(target, epsilon=TargetBounds.least_epsilon(target, n_samples=n_samples))
 
     def _check_y_bounds(self):
         check_search_range(self.y_search_range)

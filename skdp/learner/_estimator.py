@@ -362,7 +362,7 @@ _ARGUMENTS = {
     "groups": (
         "it protects rows without being told who owns them. DPLogisticRegression, DPLinearSVC, "
         "DPKernelRidge, DPOnlineKernelRegressor and DistributedDPClassifier take the owners, and "
-        "so does a DPPipeline of which one of these is the last step"
+        "so does a DPPipeline of which one of these is the last step, and a search over these"
     ),
     "node": "it has no nodes. DistributedDPClassifier.fit takes them, of rows that are prepared",
 }
@@ -490,6 +490,16 @@ class StatedGuarantee(Explained, GuaranteeView):
     # Whether steps have their budgets, seeds and ledger from it.
     _divides_budget = False
 
+    @property
+    def _reads_count(self):
+        """Whether what a fit releases depends on how many rows there are, if that is public."""
+        return False
+
+    @property
+    def _takes_columns(self):
+        """Whether rows are best as columns in [-1, 1], neither splines nor scaled to one norm."""
+        return False
+
     def _planned_guarantee(self, n_features):
         """What a fit with these parameters is charged, at most: from public numbers alone.
 
@@ -511,6 +521,11 @@ class StatedGuarantee(Explained, GuaranteeView):
         It differs in its unit, unless a subclass says more.
         """
         return self._planned_guarantee(n_features)._plain("user")
+
+    def _planned_for(self, n_features, n_units=None, unit="record"):
+        """`_planned_guarantee` of a fit to a public number of rows, or of users."""
+        by_unit = {"record": self._planned_guarantee, "user": self._planned_for_users}
+        return by_unit[unit](n_features)
 
     def __reduce_ex__(self, protocol):
         stated = getattr(self, "guarantee_", None)

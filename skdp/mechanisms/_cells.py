@@ -12,7 +12,9 @@ _LARGEST = 1e300  # of a search range, whose length is a float
 _FINEST = 2.0**-40
 
 
-def counts_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def counts_below(
+    values: np.ndarray, edges: np.ndarray, parts: np.ndarray | None = None
+) -> np.ndarray:
     """Number of values below each edge; what is outside counts as the nearest inside.
 
     Parameters
@@ -22,15 +24,22 @@ def counts_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
     edges : ndarray of shape (n_cells + 1,)
 
+    parts : ndarray of int64, shape (n,), default=None
+        As how many a value counts; None is 1.
+
     Returns
     -------
     ndarray of int64, shape (n_cells + 1,)
     """
-    present = np.sort(values[~np.isnan(values)])
+    present = ~np.isnan(values)
+    order = np.argsort(values[present]) if parts is not None else None
+    ordered = np.sort(values[present]) if order is None else values[present][order]
     below = np.empty(len(edges), dtype=np.int64)
-    below[0], below[-1] = 0, len(present)
-    below[1:-1] = np.searchsorted(present, edges[1:-1], side="left")
-    return below
+    below[0], below[-1] = 0, len(ordered)
+    below[1:-1] = np.searchsorted(ordered, edges[1:-1], side="left")
+    if parts is None:
+        return below
+    return np.append(0, np.cumsum(parts[present][order]))[below]
 
 
 def cell_edges(search_range: tuple[float, float], n_cells: int) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from skdp._random._source import NoiseSource, noise_source
@@ -17,7 +18,7 @@ from skdp._recording import facts_of_a_fit
 from skdp._validation import TargetRange, fraction, short_repr, store
 from skdp.kernel._queries import QueryAnswers
 from skdp.learner import StatedGuarantee, charge, check_budget, warn_of_delta
-from skdp.metrics._evaluation import CONFIDENCE, Evaluation
+from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._releases import (
     SCORINGS,
     Releases,
@@ -29,6 +30,7 @@ from skdp.metrics._releases import (
 from skdp.metrics._scores import LabelledRows, TargetRows
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import _inputs
+from skdp.rows._users import Users
 
 _AUTOMATIC = (
     *("accuracy", "roc_auc", "neg_brier_score", "r2"),
@@ -63,7 +65,7 @@ class EvaluationPlan:
     guarantee: ApproxDP | GaussianDP
     classes: tuple = ()
     y_range: TargetRange | None = None
-    confidence: float = CONFIDENCE
+    confidence: float = Evaluation.confidence
 
     @classmethod
     def of(
@@ -73,7 +75,7 @@ class EvaluationPlan:
         *,
         classes: Any = None,
         y_bounds: Any = None,
-        confidence: float = CONFIDENCE,
+        confidence: float = Evaluation.confidence,
     ) -> Self:
         """Plan that meets ``target``, from public numbers.
 
@@ -100,6 +102,11 @@ class EvaluationPlan:
             )
         if isinstance(target, ApproxDP) and target.delta > 0.0:
             raise ValueError(f"target must be pure or Gaussian; got {short_repr(target)}.")
+        if target.unit == "user" and "average_precision" in names:
+            raise ValueError(
+                "scoring must not hold 'average_precision' with groups: it is no sum over users "
+                f"of bounded numbers; got {short_repr(scoring)}."
+            )
         fraction(confidence=confidence)
         labels = () if classes is None else public_classes(None, classes)
         y_range = None if y_bounds is None else public_range(None, y_bounds)
@@ -123,7 +130,9 @@ class EvaluationPlan:
         """Labels in order."""
         return np.asarray(self.classes if self.classes else estimator.classes_)
 
-    def __call__(self, estimator: Any, X: Any, y: Any, noise: NoiseSource) -> Evaluation:
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, noise: NoiseSource, users: Users | None = None
+    ) -> Evaluation:
         """Score a fitted estimator.
 
         Parameters
@@ -138,13 +147,17 @@ class EvaluationPlan:
 
         noise : NoiseSource
 
+        users : Users, default=None
+            Owners of the rows, where the guarantee is for users.
+
         Returns
         -------
         Evaluation
         """
         names = self.names(estimator)
         shares = self._shares(estimator, names)
-        sums = Releases(self.guarantee, shares, len(np.asarray(y)), self.confidence, noise)
+        n_units = len(np.asarray(y)) if users is None else users.n_users
+        sums = Releases(self.guarantee, shares, n_units, self.confidence, noise, users)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
             if is_regressor(estimator):
@@ -193,6 +206,7 @@ def dp_evaluate(
     scoring: Any = "auto",
     classes: Any = None,
     y_bounds: Any = None,
+    groups: Any = None,
     adjacency: str = "replace-one",
     ledger: Any = None,
     random_state: Any = None,
@@ -234,8 +248,12 @@ def dp_evaluate(
         Public bounds of the target, to which targets and predictions are clipped. None takes
         those of the estimator.
 
+    groups : array-like of shape (n_samples,), default=None
+        Id of the user who owns each row. Each user then counts the same, with the mean over their
+        rows, and the guarantee covers all rows of one. None protects single rows.
+
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        With "add-remove" the number of rows is private, and part of the release.
+        With "add-remove" the number of rows, or of users, is private, and part of the release.
 
     ledger : BudgetLedger or path, default=None
         Charged before the rows are looked at.
@@ -255,7 +273,8 @@ def dp_evaluate(
 
     ValueError
         If a scoring has no bounded range for this estimator, ``classes`` does not list each label
-        of ``y``, or the estimator answers by query. Nothing was charged then.
+        of ``y``, the estimator answers by query, or average precision is asked for with
+        ``groups``. Nothing was charged then.
 
     See Also
     --------
@@ -268,9 +287,15 @@ def dp_evaluate(
     fit and of the evaluation add up, which a ledger shared by both counts, and scores are those of
     a model on its own training rows.
 
-    Rows are records here, even if the model was fitted with ``groups``. Where users have several
-    rows, let `~skdp.preprocessing.bound_contributions` bound how many, and
-    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
+    With ``groups`` the guarantee is for users, whether or not the model was fitted with groups. In
+    what follows a user then stands for a row: sums are of the means over the rows of each user,
+    and counts of their shares in each cell, rounded down to multiples of 1 / 1024. So scores are
+    weighted by users: an accuracy is the mean of the users' own accuracies, and a rate or an AUC
+    has the weight one over the number of the owner's rows for each row. Replacing, adding or
+    removing all rows of a user moves these numbers no farther than a single row moves those of
+    rows. Intervals are for users who are sampled with all their rows; where the rows of a user
+    tell different things, those that follow from counts are wider than needed. Average precision
+    is no such sum, and is refused.
 
     What is released are noisy sums and counts. Means of losses are sums of numbers in [0, 1],
     which a row moves by 1 at most. A log-loss above 5, which is that of a probability of 0.0067,
@@ -325,7 +350,7 @@ def dp_evaluate(
     1.0
     """
     request = _Request(epsilon, delta, adjacency, ledger, random_state)
-    return request.evaluate(estimator, X, y, scoring, classes, y_bounds)
+    return request.evaluate(estimator, X, y, scoring, classes, y_bounds, groups)
 
 
 def make_dp_scorer(
@@ -352,8 +377,10 @@ def make_dp_scorer(
     Returns
     -------
     DPScorer
-        ``scorer(estimator, X, y)``, for ``scoring`` of
-        :func:`~sklearn.model_selection.cross_val_score` and its like.
+        ``scorer(estimator, X, y, groups=None)``, for ``scoring`` of
+        :func:`~sklearn.model_selection.cross_val_score` and its like. These pass groups on to it
+        with metadata routing, in ``params``; without, they choose folds by them, and rows are
+        records.
 
     Notes
     -----
@@ -390,14 +417,22 @@ class _Request(StatedGuarantee):
     random_state: Any = None
 
     def evaluate(
-        self, estimator: Any, X: Any, y: Any, scoring: Any, classes: Any, y_bounds: Any
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        scoring: Any,
+        classes: Any,
+        y_bounds: Any,
+        groups: Any = None,
     ) -> Evaluation:
         """Check, plan, charge, release."""
         check_budget(self)
         check_is_fitted(estimator)
         X = _inputs.framed(X)
         _refuse_queries(estimator)
-        point = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
+        unit = "record" if groups is None else "user"
+        point = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency, unit=unit)
         known: dict[str, Any] = {"classes": classes}
         if is_regressor(estimator):
             known = {"y_bounds": public_range(estimator, y_bounds)}
@@ -409,6 +444,7 @@ class _Request(StatedGuarantee):
         plans = [EvaluationPlan.of(scoring, target, **known) for target in targets]
         plan = min(plans, key=lambda one: one.noise(estimator))
         y = _checked_targets(estimator, X, y, plan)
+        users = Users.of(groups, len(y))
         _check_rows(estimator, X)
         guarantee = replace(
             point,
@@ -416,10 +452,10 @@ class _Request(StatedGuarantee):
             mechanism=f"{plan.kind.title()} noise in sums and counts of what rows score",
             source=_SOURCES[plan.kind],
         )
-        warn_of_delta(self, len(y))
+        warn_of_delta(self, len(y) if users is None else users.n_users, unit)
         charge(self, guarantee)
         with facts_of_a_fit() as facts, _silent():
-            found = plan(estimator, X, y, noise_source(self.random_state))
+            found = plan(estimator, X, y, noise_source(self.random_state), users)
         stated = replace(found, guarantee_=self._stated(guarantee))
         store(stated, _facts=facts.as_tuple())
         return stated
@@ -456,7 +492,7 @@ class DPScorer:
             listed = ", ".join(map(repr, SCORINGS))
             raise ValueError(f"name must be one of {listed}; got {short_repr(name)}.")
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Any, X: Any, y: Any, groups: Any = None) -> float:
         """Score a fitted estimator: greater is better. NaN where the noise says nothing.
 
         Parameters
@@ -467,13 +503,23 @@ class DPScorer:
 
         y : array-like of shape (n_samples,)
 
+        groups : array-like of shape (n_samples,), default=None
+            As for `dp_evaluate`.
+
         Returns
         -------
         float
             Released.
         """
-        found = self.request.evaluate(estimator, X, y, self.name, self.classes, self.y_bounds)
+        of_scores = self.name, self.classes, self.y_bounds
+        found = self.request.evaluate(estimator, X, y, *of_scores, groups)
         return found.values[self.name].value
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Ask for groups, where metadata are routed."""
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="groups", alias=True)
+        return request
 
     def __repr__(self) -> str:
         return f"make_dp_scorer({self.name!r}, epsilon={self.request.epsilon!r})"
@@ -505,7 +551,7 @@ def _silent() -> Iterator[None]:
 
 def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np.ndarray:
     """Labels or targets, one a row, all of them declared or finite."""
-    counts = _inputs.knows_count(plan.guarantee)
+    counts = _inputs.knows_count(plan.guarantee) and plan.guarantee.unit == "record"
     with _inputs.without_values(counts=counts):
         _inputs.check_unmasked(y, "y")
         check_consistent_length(X, y)

@@ -264,20 +264,28 @@ def _confusion(evaluation, ax):
             ax.text(column, row, label, ha="center", va="center", color=color, fontsize=8)
     for set_ticks in (ax.set_xticks, ax.set_yticks):
         set_ticks(np.arange(len(counts)), map(str, evaluation.classes))
-    ax.set(xlabel="predicted", ylabel="true", title=f"Rows, each ± {_short(level)} of noise")
+    title = f"{units_of(evaluation.guarantee_).title()}, each ± {_short(level)} of noise"
+    ax.set(xlabel="predicted", ylabel="true", title=title)
 
 
 def _residuals(evaluation, ax):
-    """How many rows have such predictions and residuals, above the noise."""
+    """How many rows, or users, have such predictions and residuals, above the noise."""
     counts, level = evaluation.counts["residuals"], evaluation.level["residuals"]
     low, high, down, up = evaluation.ranges
     across = np.linspace(low, high, counts.shape[0] + 1)
     along = np.linspace(down, up, counts.shape[1] + 1)
     seen = np.ma.masked_less(counts, level)
     mesh = ax.pcolormesh(across, along, seen.T, cmap="Blues", vmin=0.0)
-    ax.figure.colorbar(mesh, ax=ax, label=f"rows, each ± {_short(level)} of noise")
+    ax.figure.colorbar(
+        mesh, ax=ax, label=f"{units_of(evaluation.guarantee_)}, each ± {_short(level)} of noise"
+    )
     ax.axhline(0.0, linestyle=":", color="gray")
     ax.set(xlabel="prediction", ylabel="target less prediction", title="Residuals")
+
+
+def units_of(guarantee):
+    """What there is a number of, in words: rows, or users if the guarantee is for them."""
+    return "users" if guarantee.unit == "user" else "rows"
 
 
 def _short(level):
@@ -312,7 +320,7 @@ class ScoreValue:
         Whether the noise is too large to tell the score.
 
     n_needed : float, default=nan
-        About how many such rows would tell it, where the noise is too large.
+        About how many such rows, or users, would tell it, where the noise is too large.
     """
 
     value: float
@@ -390,7 +398,7 @@ class Evaluation:
     """Scores of a model on private rows, with intervals; see `dp_evaluate`.
 
     Privacy: made of released and public numbers only, so that it may be stored, pickled and
-    published under ``guarantee_``, which is for the rows that were scored.
+    published under ``guarantee_``, which is for the rows that were scored, or for their users.
 
     Attributes
     ----------
@@ -398,7 +406,7 @@ class Evaluation:
         Released under ``guarantee_``.
 
     guarantee_ : Guarantee
-        What the evaluation promises to the rows in X and y. Public.
+        What the evaluation promises to the rows in X and y, or to their users. Public.
 
     confidence : float
         Confidence of the intervals. Public.

@@ -11,7 +11,7 @@ from skdp._defaults import pipeline as defaults
 from skdp._grid import TINY
 from skdp._random._source import NoiseSource
 from skdp._validation import TargetRange, plain_arguments, positive_int, short_repr
-from skdp.metrics._evaluation import FEWEST, LAPLACE_KURTOSIS, ScoreValue, Spread, nothing, scored
+from skdp.metrics._evaluation import FEWEST, ScoreValue, Spread, nothing, scored
 from skdp.preprocessing._column_statistics import (
     AdditiveRelease,
     BoundedSums,
@@ -26,6 +26,7 @@ from skdp.rows._inputs import (
     rows_of,
     without_values,
 )
+from skdp.rows._users import USER_PARTS, Users
 
 _SUM_ERROR = 2.0**-51  # of the sum, for each row: quotients and products are rounded, and the sum
 
@@ -436,7 +437,7 @@ def shares_of(names: tuple[str, ...], *, picture: str, is_counted: bool) -> dict
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Numbers to sum, one a row, and their bounds."""
+    """Numbers to sum, one a row, and their bounds, which hold 0."""
 
     numbers: np.ndarray
     bounds: tuple[float, float] = (0.0, 1.0)
@@ -446,6 +447,12 @@ class Column:
 class Releases:
     """What has been released of the rows so far, and the budget of what follows.
 
+    Privacy: a user adds to each sum the mean of the numbers of their rows, and to each count of a
+    table the share of their rows in that cell, rounded down. Such means lie in the convex hull of
+    what rows add, and so do shares but for rounding, which leaves them positive with a sum of at
+    most 1. So replacing, adding or removing all rows of a user moves sums and counts no farther
+    than replacing, adding or removing a row does where there are no users.
+
     Parameters
     ----------
     target : ApproxDP or GaussianDP
@@ -454,20 +461,24 @@ class Releases:
     shares : dict of str to float
         Part of the budget of each.
 
-    n_rows : int
-        Which is not looked at where it is private.
+    n_units : int
+        Number of rows, or of users, which is not looked at where it is private.
 
     confidence : float
         Of intervals.
 
     noise : NoiseSource
+
+    users : Users, default=None
+        Owners of the rows, each of whom then counts once.
     """
 
     target: ApproxDP | GaussianDP
     shares: dict[str, float]
-    n_rows: int
+    n_units: int
     confidence: float
     noise: NoiseSource
+    users: Users | None = None
     values: dict[str, float] = field(default_factory=dict)
     variances: dict[str, float] = field(default_factory=dict)
     counts: dict[str, np.ndarray] = field(default_factory=dict)
@@ -475,7 +486,7 @@ class Releases:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the number of rows is private."""
+        """Whether the number of rows, or of users, is private."""
         return self.target.adjacency == "add-remove"
 
     def _part(self, share: float) -> ApproxDP | GaussianDP:
@@ -485,32 +496,45 @@ class Releases:
         return replace(self.target, epsilon=share * self.target.epsilon)
 
     def count(self, name: str, cells: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Release how many rows are in each cell of a table."""
+        """Release how many rows, or users, are in each cell; negative cells are none."""
         counting = CountsRelease(law_of(self._part(self.shares[name])))
-        counts = np.bincount(cells, minlength=math.prod(shape)).astype(np.float64)
+        size = math.prod(shape)
+        if self.users is None:
+            counts = np.bincount(cells[cells >= 0], minlength=size).astype(np.float64)
+        else:  # shares are of all rows of a user, also those in no cell
+            parts = self.users.shares_of(np.where(cells < 0, size, cells), size + 1)
+            counts = parts[:size] / USER_PARTS
         self.counts[name] = counting(counts, self.noise).reshape(shape)
         self.level[name] = counting.level(len(counts))
         return self.counts[name]
 
     def sum(self, columns: dict[str, Column]) -> None:
-        """Release sums over the rows, each divided among all by its share."""
+        """Release sums over the rows, or users, and those of squares that have a share."""
+        units: dict[str, Column] = {}
+        for name, column in columns.items():
+            numbers = column.numbers
+            if self.users is not None:
+                numbers = self.users.means(np.clip(numbers, *column.bounds))
+            units[name] = replace(column, numbers=numbers)
+            if f"{name}^2" in self.shares:
+                units[f"{name}^2"] = Column(numbers**2)
         if self.is_counted and "rows" not in self.values:
-            columns = {**columns, "rows": Column(np.ones(self.n_rows))}
-        if not columns:
+            units["rows"] = Column(np.ones(self.n_units))
+        if not units:
             return
-        shares = tuple(self.shares[name] for name in columns)
+        shares = tuple(self.shares[name] for name in units)
         release = BoundedSums.plan(
             self._part(math.fsum(shares)),
-            bounds=tuple(column.bounds for column in columns.values()),
+            bounds=tuple(column.bounds for column in units.values()),
             shares=shares,
         )
-        numbers = np.array([column.numbers for column in columns.values()])
-        self.values.update(zip(columns, release(numbers, self.noise).tolist(), strict=True))
-        self.variances.update(zip(columns, (release.levels**2).tolist(), strict=True))
+        numbers = np.array([column.numbers for column in units.values()])
+        self.values.update(zip(units, release(numbers, self.noise).tolist(), strict=True))
+        self.variances.update(zip(units, (release.levels**2).tolist(), strict=True))
 
     def precision(self, scores: np.ndarray, is_positive: np.ndarray) -> None:
         """Release the sum behind average precision, of which the number of rows sets the noise."""
-        most = self.n_rows
+        most = self.n_units
         if self.is_counted:
             self.sum({})  # the number of rows
             most = math.ceil(self.n + _LIMIT_FAR_OFF * math.sqrt(self.n_variance))
@@ -521,8 +545,8 @@ class Releases:
 
     @property
     def n(self) -> float:
-        """Number of rows: public, or released."""
-        return max(self.values["rows"], 1.0) if self.is_counted else float(self.n_rows)
+        """Number of rows, or of users: public, or released."""
+        return max(self.values["rows"], 1.0) if self.is_counted else float(self.n_units)
 
     @property
     def n_variance(self) -> float:
@@ -542,7 +566,7 @@ class Releases:
         """Variance of the noise of a mean."""
         return (self.variances[name] + self.mean(name) ** 2 * self.n_variance) / self.n**2
 
-    def spread(self, normal: float, noise: float, kurtosis: float = LAPLACE_KURTOSIS) -> Spread:
+    def spread(self, normal: float, noise: float, kurtosis: float = Spread.kurtosis) -> Spread:
         """Error of a number, from the variance of sampling and that of the noise."""
         if isinstance(self.target, GaussianDP):
             return Spread(normal + noise)

@@ -262,11 +262,6 @@ _TOLERANCE, _TOLERANCE_ERROR = 1e-9, 1e-6
 _LIMIT_RESIDUAL = 3.0  # residuals in it, in root mean squared errors
 
 
-def _with_squares(columns: dict[str, Column], column: str, losses: np.ndarray) -> None:
-    columns[column] = Column(losses)
-    columns[f"{column}^2"] = Column(losses**2)
-
-
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
     """Labels of rows with what a classifier says of them. Private.
@@ -319,14 +314,14 @@ class LabelledRows:
         columns = self._columns(sums)
         known = self.codes >= 0
         if "scores" in sums.shares and self.position is not None:
-            cells = self.codes[known] * N_BINS + self.position[known].astype(int)
-            sums.count("scores", cells, (2, N_BINS))
+            cells = self.codes * N_BINS + self.position.astype(int)
+            sums.count("scores", np.where(known, cells, -1), (2, N_BINS))
             ranking = self._ranking(sums)
             influence = np.where(known, ranking.influence(self.position, self.codes), 0.0)
             columns["rank"] = Column(influence, ranking.bounds)
         if "confusion" in sums.shares:
             both, size = known & (self.found >= 0), len(self.labels)
-            cells = self.codes[both] * size + self.found[both]
+            cells = np.where(both, self.codes * size + self.found, -1)
             sums.count("confusion", cells, (size, size))
         if "precision" in sums.shares and self.scores is not None:
             columns["positive"] = Column((self.codes == 1).astype(np.float64))
@@ -340,10 +335,9 @@ class LabelledRows:
             columns["missed"] = Column(np.where(right, 0.0, 1.0))
         for name in ("neg_log_loss", "neg_brier_score"):
             if column_of(name) in sums.shares and self.probabilities is not None:
-                losses = RowLoss(name, self.labels).of_probabilities(
-                    self.probabilities, self.codes
-                )
-                _with_squares(columns, column_of(name), losses)
+                loss = RowLoss(name, self.labels)
+                losses = loss.of_probabilities(self.probabilities, self.codes)
+                columns[column_of(name)] = Column(losses)
         return columns
 
     def _ranking(self, sums: Releases) -> Ranking:
@@ -399,7 +393,7 @@ class TargetRows:
         for name in ("neg_mean_squared_error", "neg_mean_absolute_error"):
             if column_of(name) in sums.shares:
                 losses = self._loss(name).of_residuals(self.residuals)
-                _with_squares(columns, column_of(name), losses)
+                columns[column_of(name)] = Column(losses)
         columns = {name: column for name, column in columns.items() if name in sums.shares}
         sums.sum(columns)
         if "influence" in sums.shares:

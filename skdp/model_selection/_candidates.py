@@ -3,7 +3,7 @@
 import math
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,8 @@ class Candidates:
     """Fits of an estimator with other parameters.
 
     In all methods ``params`` is a dict of parameters, and ``point`` the budget of the fit, an
-    `ApproxDP`. ``rows`` are pairs of rows and targets, None those of the whole search.
+    `ApproxDP`. ``rows`` are what a fit is given by name, rows and targets and maybe groups; None
+    those of the whole search.
 
     Parameters
     ----------
@@ -52,6 +53,9 @@ class Candidates:
 
     loss : RowLoss or None
         By which candidates are compared.
+
+    groups : ndarray, default=None
+        Ids of users.
     """
 
     estimator: Any
@@ -59,6 +63,23 @@ class Candidates:
     y: np.ndarray
     schema: Schema
     loss: Any
+    groups: np.ndarray | None = field(default=None, kw_only=True)
+
+    @property
+    def unit(self):
+        """Whom the guarantees are for."""
+        return "record" if self.groups is None else "user"
+
+    @property
+    def units(self):
+        """What there is a number of, in words."""
+        return "rows" if self.groups is None else "users"
+
+    @property
+    def rows(self):
+        """What a fit to all rows is given by name."""
+        owned = {} if self.groups is None else {"groups": self.groups}
+        return {"X": self.X, "y": self.y, **owned}
 
     def with_params(self, params, point, seed=None):
         """Clone of the estimator with parameters, a budget and a seed, and without callbacks."""
@@ -74,7 +95,7 @@ class Candidates:
         check_answers(made)
         return made
 
-    def planned(self, params, point, n_samples=None):
+    def planned(self, params, point, n_units=None):
         """Guarantee that a fit will be charged, from parameters, columns and public counts alone.
 
         Parameters
@@ -82,8 +103,8 @@ class Candidates:
         params, point
             As for all methods.
 
-        n_samples : int, default=None
-            Rows of the fit, where their number is public.
+        n_units : int, default=None
+            Rows or users of the fit, where their number is public.
 
         Returns
         -------
@@ -95,8 +116,8 @@ class Candidates:
         """
         made = self.with_params(params, point)
         if not isinstance(made, DPPipeline):
-            return made._planned_guarantee(self.schema.n_columns), {}
-        plan = made._planned_fit(self.schema, n_samples)
+            return made._planned_for(self.schema.n_columns, n_units, self.unit), {}
+        plan = made._planned_fit(self.schema, n_units, self.unit)
         return plan.division.total, plan.node.frozen_guarantees()
 
     def dry_run(self, params, point, planned=None, rows=None):
@@ -112,7 +133,7 @@ class Candidates:
             nothing.
         """
         try:
-            asked = charge_of(self.with_params(params, point), *(rows or (self.X, self.y)))
+            asked = charge_of(self.with_params(params, point), **(rows or self.rows))
         except ValueError as error:
             if planned is None or not str(error).startswith("epsilon must be at least"):
                 raise
@@ -133,7 +154,7 @@ class Candidates:
         """Fit a candidate that was found; what there is to warn of has been said."""
         made = self.with_params(params, point, seed)
         with config_context(known_seeds=True), quiet():
-            return made.fit(*(rows or (self.X, self.y)))
+            return made.fit(**(rows or self.rows))
 
     def fitted_or_none(self, params, point, seed, rows):
         """Fit a candidate, or None where that fails, which is nobody's to know.
@@ -151,7 +172,7 @@ class Candidates:
             warnings.simplefilter("ignore")  # which candidate would warn may depend on the rows
             with suppress(Exception), np.errstate(all="ignore"):
                 try:
-                    return made.fit(*rows)
+                    return made.fit(**rows)
                 except _FAILURES:
                     return None
         raise ValueError(REFUSED)  # and not from the error, which may hold the candidate
@@ -166,8 +187,8 @@ class Candidates:
 
         seed : int or None
 
-        compared : (X, y)
-            Rows of the other block.
+        compared : dict
+            Rows of the other block, targets, and `Users` or None, by name.
 
         Returns
         -------
@@ -175,7 +196,8 @@ class Candidates:
             None where the fit fails.
 
         losses : ndarray of shape (n_compared,)
-            The worst where it fails, or what it made fails at the row.
+            The worst where it fails, or what it made fails at the row. With users the mean over
+            the rows of each.
 
         Raises
         ------
@@ -183,11 +205,12 @@ class Candidates:
             If rows of the fit are refused.
         """
         model = self.fitted_or_none(params, point, seed, rows)
-        if model is None:
-            return None, np.ones(len(compared[1]))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return model, _losses(self.loss, model, *compared)
+        losses, users = np.ones(len(compared["y"])), compared["users"]
+        if model is not None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                losses = _losses(self.loss, model, compared["X"], compared["y"])
+        return model, losses if users is None else users.means(losses)
 
 
 def check_answers(estimator):
@@ -225,7 +248,7 @@ def _losses(loss, model, X, y):
 
 
 def regrets(losses):
-    """What each row loses more with a candidate than with the best of all for that row.
+    """What each row, or user, loses more with a candidate than with the best of all for it.
 
     Between the candidates nothing changes by what is taken from a row, except that few rows
     decide less: a regret counts in full from a fifth of the range on. Losses of 0 and 1 stay as
@@ -264,6 +287,7 @@ class SearchPlanner:
 
     def __init__(self, searched, target):
         self.searched, self.target = searched, target
+        self.context = {"adjacency": target.adjacency, "unit": target.unit}
         self.is_pure = target.delta == 0.0
         self.base = target.epsilon if self.is_pure else target.gaussian_target().mu
         self._known: dict = {}
@@ -292,11 +316,11 @@ class SearchPlanner:
             return 1.0
         return _OF_DELTA / (n_fits + 1)
 
-    def planned(self, params, point, n_samples):
+    def planned(self, params, point, n_units):
         """What a fit will be charged; None if it learns nothing."""
-        key = id(params), point, n_samples
+        key = id(params), point, n_units
         if key not in self._known:
-            found, frozen = self.searched.planned(params, point, n_samples)
+            found, frozen = self.searched.planned(params, point, n_units)
             self.frozen |= frozen
             if self.is_pure and found is not None and math.isinf(found.epsilon_at(0.0)):
                 raise ValueError(
@@ -309,4 +333,4 @@ class SearchPlanner:
     def evaluated(self, amount):
         """Plan of a score."""
         kind = ApproxDP if self.is_pure else GaussianDP
-        return self.searched.evaluation(kind(amount, adjacency=self.target.adjacency))
+        return self.searched.evaluation(kind(amount, **self.context))

@@ -24,6 +24,8 @@ _GRID = 2**20  # steps of the loss of a row, from the best to the worst
 class ChoiceRelease:
     """One of several candidates, mostly one that the rows of a block lose little with.
 
+    With users, the loss of a row is in what follows that of a user: the mean over their rows.
+
     Privacy: the loss of a row with a candidate is a whole number from 0 to ``2**20``, whatever the
     row. Candidates do not depend on the rows of the block. Replacing a row changes the sum for a
     candidate by at most that in either direction, so that changes differ by at most twice the
@@ -52,7 +54,14 @@ class ChoiceRelease:
 
     @classmethod
     @plain_arguments
-    def plan(cls, epsilon: float, *, n_candidates: int, adjacency: str = "replace-one") -> Self:
+    def plan(
+        cls,
+        epsilon: float,
+        *,
+        n_candidates: int,
+        adjacency: str = "replace-one",
+        unit: str = "record",
+    ) -> Self:
         """Choice of a bounded range, from public numbers.
 
         Parameters
@@ -64,6 +73,8 @@ class ChoiceRelease:
 
         adjacency : {"replace-one", "add-remove"}, default="replace-one"
 
+        unit : {"record", "user"}, default="record"
+
         Returns
         -------
         ChoiceRelease
@@ -73,6 +84,7 @@ class ChoiceRelease:
         guarantee = BoundedRangeDP(
             (epsilon,) if n_candidates > 1 else (),
             adjacency=adjacency,
+            unit=unit,
             mechanism=f"an exponential mechanism over {n_candidates} candidates",
             source="Dong, Durfee and Rogers 2020",
         )

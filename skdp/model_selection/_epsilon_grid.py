@@ -12,6 +12,7 @@ from skdp._grid import TINY
 from skdp._validation import is_auto, plain, positive, short_repr
 from skdp.exceptions import NoConversionError
 from skdp.metrics import EvaluationPlan
+from skdp.metrics._evaluation import units_of
 from skdp.model_selection._candidates import needs_delta
 from skdp.privacy import ApproxDP, Guarantee, compose, gaussian_epsilon, gaussian_mu, parallel
 from skdp.privacy._guarantees import gaussian_behind
@@ -60,7 +61,7 @@ class EpsilonGrid:
             Whose epsilon bounds what an automatic grid costs, and whose delta is that of all.
 
         n_scoring : int or None
-            Rows that score; None where their number is private.
+            Rows or users that score; None where their number is private.
 
         planned : callable
             ``planned(point)`` is what a fit is charged; a ValueError says that it needs more.
@@ -179,7 +180,7 @@ def _automatic(top, target, n_scoring, at_most):
     if n_stages < 1:
         raise ValueError(
             f"max_epsilon must be at least {_epsilon(least, target.delta):.3g} for the noise of a "
-            f"score of {n_scoring} rows to tell something; got {target.epsilon!r}."
+            f"score of {n_scoring} {units_of(target)} to tell something; got {target.epsilon!r}."
         )
     n_stages = min(n_stages, at_most)
     first = top * ((growth - 1.0) / (growth**n_stages - 1.0)) ** (1.0 / power)

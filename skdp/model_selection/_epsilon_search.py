@@ -112,8 +112,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         Part of the rows that score and are not learned from; "auto" is a fifth.
 
     row_key : str, int or callable, default=None
-        Needed under adjacency="add-remove": a column, or a function of ``X``, that tells a row
-        from others and so decides which part the row is in.
+        Needed under adjacency="add-remove" without groups: a column, or a function of ``X``, that
+        tells a row from others and so decides which part the row is in.
 
     classes : list of labels, default=None
         Public labels of a classifier. None takes the labels present in all of ``y``, and thereby
@@ -203,9 +203,10 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
     search stops follows from scores that were released under it. Nothing else of the models that
     fell short is kept.
 
-    Rows are records here, and the fits have no ``groups``. Where users have several rows, let
-    `~skdp.preprocessing.bound_contributions` bound how many, and
-    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
+    With ``groups`` the guarantee is for users. All rows of a user are in one block, by the
+    position of the user in the order in which users first come, or under "add-remove" by a hash
+    of their id. Fits are given the groups, and scores count each user once,
+    by the mean over their rows. Scores are those of `~skdp.metrics.dp_evaluate` with groups.
 
     A ledger is first asked whether it can pay for all stages, because any may be the last. Where
     all its charges and those of the search are Gaussian, or all are pure and its delta is 0, the
@@ -277,7 +278,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, groups=None):
         """Search for the least epsilon, and keep the model of the last stage.
 
         Parameters
@@ -287,6 +288,11 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
 
         y : array-like of shape (n_samples,)
             Labels or targets.
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. All guarantees are then for users, each of whom has
+            all rows in one block and counts once; the estimator must take groups. None protects
+            single rows.
 
         Returns
         -------
@@ -308,7 +314,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         context = begun_fit(self)
         with unchanged_on_error(self):
             self._check_parameters()
-            searched, rows, grid, frozen, resolution = self._plan(X, y)
+            searched, rows, grid, frozen, resolution = self._plan(X, y, groups)
             charges = StageCharges(self, grid)
             warn_of_seed(self.random_state is not None, self.ledger)
             with progress_of(self, context) as progress:
@@ -329,14 +335,14 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
                 )
         return self
 
-    def _plan(self, X, y):
+    def _plan(self, X, y, groups):
         """Plan a search; all that public numbers show to be out of reach is refused.
 
         Returns
         -------
         searched : Searched
 
-        rows : pair of (X, y)
+        rows : pair of dict
             To learn from, and to score.
 
         grid : EpsilonGrid
@@ -347,14 +353,14 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         resolution : float or None
             Standard error of a score at the target at the last stage.
         """
-        searched = Searched.of(self, X, y, by_rows=False)
+        searched = Searched.of(self, X, y, groups, by_rows=False)
         worst, best = _range(searched)
         if not worst < float(self.target_score) < best:
             raise ValueError(
                 f"target_score must be above {worst:g} and below {best:g}, between which "
                 f"{searched.scoring!r} ranges; got {short_repr(self.target_score)}."
             )
-        blocks = self._two_blocks()
+        blocks = self._two_blocks(searched.unit)
         n_fit, n_scoring = searched.sizes(blocks)
         rows, frozen = searched.parts(blocks), {}
 
@@ -369,7 +375,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
 
         grid = EpsilonGrid.plan(
             self.epsilons,
-            self._target(),
+            self._target(searched.unit),
             n_scoring=n_scoring,
             planned=planned,
             evaluated=searched.evaluation,
@@ -383,10 +389,11 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
             sampling = math.sqrt(loss * (1.0 - loss) / n_scoring)
             noise = score_noise(grid.points[-1]) / n_scoring
             resolution = (best - worst) * math.hypot(sampling, noise)
-            message = f"{n_scoring} rows score: steps below {resolution:.2g} cannot be told. "
+            scoring = f"{n_scoring} {searched.units}"
+            message = f"{scoring} score: steps below {resolution:.2g} cannot be told. "
             if resolution > _TOLERANCE_COARSE * (best - worst):
                 warn_user(
-                    f"Scores of {n_scoring} rows have a standard error of {resolution:.2g} at the "
+                    f"Scores of {scoring} have a standard error of {resolution:.2g} at the "
                     "target, and cannot tell smaller steps: the search may stop too soon or go "
                     "on for too long."
                 )
@@ -410,7 +417,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
                 model = searched.fitted({}, point, drawn[2 * stage], fitted)
                 with config_context(known_seeds=True), quiet():
                     noise = noise_source(drawn[2 * stage + 1])
-                    found = grid.scores[stage](model, *scored, noise)
+                    found = grid.scores[stage](model, **scored, noise=noise)
             (found,) = found.values.values()
             score, error = float(found.value), float(found.standard_error)
             spent = grid.quoted(stage + 1, delta).epsilon
@@ -426,9 +433,10 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         if self.verbose:
             print(text)
 
-    def _target(self):
+    def _target(self, unit="record"):
         """Most that an automatic grid may cost."""
-        return ApproxDP(float(self.max_epsilon), float(self.delta), adjacency=self.adjacency)
+        most, delta = float(self.max_epsilon), float(self.delta)
+        return ApproxDP(most, delta, adjacency=self.adjacency, unit=unit)
 
     def _planned_guarantee(self, n_features):
         raise ValueError("A DPEpsilonSearch must not be part of another search.")

@@ -19,7 +19,7 @@ from skdp.learner import (
 from skdp.model_selection._candidates import regrets
 from skdp.model_selection._plans import GridPlanner, check_rows_of_grid, plan_of, shares_of
 from skdp.model_selection._search import BaseDPSearch, check_names
-from skdp.model_selection._searched import Blocks, Searched
+from skdp.model_selection._searched import Searched
 from skdp.pipeline._plan import seeds
 
 STRATEGIES = ("blocks", "split")
@@ -79,7 +79,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         fits, as Chaudhuri, Monteleoni and Sarwate do.
 
     row_key : str, int or callable, default=None
-        Used, and needed, under "add-remove" alone, where positions of rows move: the column, by
+        Used, and needed, under "add-remove" without groups, where rows move: the column, by
         name or position, that holds a key of each row, or a function of ``X`` that gives one of
         each row, made of that row alone, a number or a text. Its hash decides on the block. A
         column stays in ``X``: leave it out by the first step of a pipeline, or use a function that
@@ -132,7 +132,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     guarantee_ : ApproxDP
         What the search promises, with its privacy profile. Public.
 
-    division_ : list of (str, float, str)
+    budget_ : list of (str, float, str)
         Parts of the search, their planned shares, and their guarantees in words. Public.
 
     classes_ : ndarray
@@ -159,9 +159,10 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
     do not. All of it is charged at once, before a row is used. Labels, columns, the grid and,
     under "replace-one", the number of rows are public.
 
-    Rows are records here, and the fits have no ``groups``. Where users have several rows, let
-    `~skdp.preprocessing.bound_contributions` bound how many, and
-    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
+    With ``groups`` the guarantee is for users. All rows of a user are in one block, by the
+    position of the user in the order in which users first come, or under "add-remove" by a hash
+    of their id. Fits are given the groups, and the choice counts each user once,
+    by the mean over their rows. Scores are those of `~skdp.metrics.dp_evaluate` with groups.
 
     A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
     failures may depend on the rows. The parameters, scores and warnings of others are not kept.
@@ -236,7 +237,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         self.n_jobs = n_jobs
 
     @with_callbacks
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, groups=None):
         """Search within ``(epsilon, delta)``, and fit what was chosen.
 
         Parameters
@@ -245,6 +246,11 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
             What the estimator takes.
 
         y : array-like of shape (n_samples,)
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. All guarantees are then for users, each of whom has
+            all rows in one block and counts once; the estimator must take groups. None protects
+            single rows.
 
         Returns
         -------
@@ -261,10 +267,11 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         context = begun_fit(self)
         with unchanged_on_error(self):
             candidates = self._check_parameters()
-            searched = Searched.of(self, X, y)
+            searched = Searched.of(self, X, y, groups)
+            target = self._target(searched.unit)
             for params in candidates:  # what is wrong with them is easier to say than to plan
-                searched.dry_run(params, self._target())
-            blocks = self._blocks(len(candidates))
+                searched.dry_run(params, target)
+            blocks = self._blocks(len(candidates), searched.unit)
             plan = self._plan(searched, candidates, blocks)
             *fitted, compared = searched.parts(blocks)
             fitted = self._rows_of_fits(fitted, len(candidates))
@@ -281,7 +288,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
                 best = plan.choice(regrets(losses), noise_source(choice))
                 model = models[best]
                 scored = searched.constant() if model is None else model
-                evaluation = plan.evaluation(scored, *compared, noise_source(score))
+                evaluation = plan.evaluation(scored, **compared, noise=noise_source(score))
                 if self.refit:
                     with progress.part("fit to all rows"):
                         model = searched.fitted(candidates[best], plan.refits[best], last)
@@ -311,15 +318,15 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         check_names({name for params in candidates for name in params})
         return candidates
 
-    def _blocks(self, n_candidates):
+    def _blocks(self, n_candidates, unit):
         if self.strategy == "blocks":
-            return self._two_blocks()
+            return self._two_blocks(unit)
         compared = 1 / (n_candidates + 1) if is_auto(self.blocks) else float(self.blocks)
         fractions = [(1.0 - compared) / n_candidates] * n_candidates + [compared]
-        return Blocks.of(fractions, row_key=self.row_key, adjacency=self.adjacency)
+        return self._blocks_of(fractions, unit)
 
     def _plan(self, searched, candidates, blocks):
-        disjoint, target = self.strategy == "split", self._target()
+        disjoint, target = self.strategy == "split", self._target(searched.unit)
 
         def shares(count):
             return shares_of(self.shares, count, refit=self.refit)

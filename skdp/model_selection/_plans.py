@@ -11,6 +11,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp._defaults import search as defaults
 from skdp._validation import between, short_repr
+from skdp.metrics._evaluation import units_of
 from skdp.model_selection._candidates import NothingLeftError, SearchPlanner, warn_user
 from skdp.model_selection._choice import ChoiceRelease
 from skdp.pipeline import DPPipeline
@@ -79,7 +80,7 @@ class GridPlanner(SearchPlanner):
         See `shares_of`.
 
     sizes : sequence of int or None
-        Rows of the fit of each candidate, None where that is private.
+        Rows or users of the fit of each candidate, None where that is private.
 
     disjoint : bool
         Whether each candidate is fitted to rows of its own.
@@ -169,7 +170,7 @@ class GridPlanner(SearchPlanner):
         return choice.guarantee.followed_by(compose([evaluation.guarantee, *last]))
 
     def _composed(self, parts):
-        return compose(parts) if parts else ApproxDP(0.0, adjacency=self.target.adjacency)
+        return compose(parts) if parts else ApproxDP(0.0, **self.context)
 
     def _scores(self, scale):
         key = "scores", scale
@@ -179,7 +180,7 @@ class GridPlanner(SearchPlanner):
             choice = ChoiceRelease.plan(
                 factor * self.amount(self.shares["choice"], scale),
                 n_candidates=len(self.params),
-                adjacency=self.target.adjacency,
+                **self.context,
             )
             self._known[key] = choice, self.evaluated(self.amount(self.shares["score"], scale))
         return self._known[key]
@@ -245,13 +246,13 @@ def _words(planned):
     return "; ".join(dict.fromkeys(str(one) for one in planned if one is not None))
 
 
-def check_rows_of_grid(n_samples, target, n_candidates, share_of, *, disjoint):
+def check_rows_of_grid(n_units, target, n_candidates, share_of, *, disjoint):
     """Refuse a search whose fits tell nothing, and warn of one where they tell little.
 
     Parameters
     ----------
-    n_samples : int
-        Public number of rows of a fit.
+    n_units : int
+        Public number of rows of a fit, or of users.
 
     target : ApproxDP
         Budget of the search.
@@ -272,8 +273,8 @@ def check_rows_of_grid(n_samples, target, n_candidates, share_of, *, disjoint):
         return base * (share if pure else math.sqrt(share))
 
     def tells(count, needed):
-        n_rows = n_samples * n_candidates / count if disjoint else n_samples
-        return n_rows * amount(count) >= needed
+        of_each = n_units * n_candidates / count if disjoint else n_units
+        return of_each * amount(count) >= needed
 
     def most(needed):
         fewer = (count for count in range(n_candidates - 1, 0, -1) if tells(count, needed))
@@ -281,7 +282,8 @@ def check_rows_of_grid(n_samples, target, n_candidates, share_of, *, disjoint):
 
     if n_candidates == 1 or tells(n_candidates, defaults.FEW):
         return
-    what = f"{n_samples} rows and {'epsilon' if pure else 'mu'}={amount(n_candidates):.3g}"
+    kind = "epsilon" if pure else "mu"
+    what = f"{n_units} {units_of(target)} and {kind}={amount(n_candidates):.3g}"
     if not tells(n_candidates, defaults.TOO_FEW):
         raise ValueError(
             "param_grid must hold fewer candidates for this budget, at most "
@@ -364,7 +366,7 @@ class RandomPlanner(SearchPlanner):
         Of the number of runs.
 
     size : int or None
-        Rows of a fit, None where that is private.
+        Rows or users of a fit, None where that is private.
 
     Attributes
     ----------
@@ -426,10 +428,10 @@ class RandomPlanner(SearchPlanner):
         known = [compose([one, *self.frozen.values()]) for one in planned]
         return any(one._plain() == spent._plain() or covers(one, spent) for one in known)
 
-    def planned(self, params, point, n_samples):
+    def planned(self, params, point, n_units):
         """What a fit will be charged."""
-        found = super().planned(params, point, n_samples)
-        return ApproxDP(0.0, adjacency=self.target.adjacency) if found is None else found
+        found = super().planned(params, point, n_units)
+        return ApproxDP(0.0, **self.context) if found is None else found
 
     def point(self, amount, share_of_delta=None):
         """Budget of a fit."""
@@ -458,9 +460,10 @@ class RandomPlanner(SearchPlanner):
                 message = str(error).replace("param_grid", "param_distributions")
                 raise ValueError(message) from None
             if isinstance(made, DPPipeline):
-                cost = made._cost_of_steps(self.searched.schema, self.size)
+                cost = made._cost_of_steps(self.searched.schema, self.size, self.target.unit)
             else:
-                cost = made._planned_guarantee(self.searched.schema.n_columns)
+                sizes = self.searched.schema.n_columns, self.size
+                cost = made._planned_for(*sizes, self.target.unit)
             kinds.setdefault(cost, params)
         return list(kinds.values())
 
@@ -468,9 +471,8 @@ class RandomPlanner(SearchPlanner):
         """Of the worse of both blocks: to one runs are fitted, on the other they are scored."""
         fits, lasts = self._charged(self.point(amount))
         last = [parallel(lasts)] if lasts else []  # whichever is the best
-        context = {"adjacency": self.target.adjacency}
         runs = [parallel(fits), self.evaluated(amount).guarantee]
-        laws = [RandomRunsDP(run, self.eta, self.gamma, **context) for run in runs]
+        laws = [RandomRunsDP(run, self.eta, self.gamma, **self.context) for run in runs]
         return parallel([compose([law, *last]) for law in laws])
 
     def _amount(self):
@@ -545,29 +547,28 @@ def _largest(above, guess, slope):
     return below[0], slope
 
 
-def check_rows_of_runs(n_samples, point):
+def check_rows_of_runs(n_units, point):
     """Refuse a search whose fits tell nothing, and warn of one where they tell little.
 
     Parameters
     ----------
-    n_samples : int
-        Public number of rows of a fit.
+    n_units : int
+        Public number of rows of a fit, or of users.
 
     point : ApproxDP
         Its budget.
     """
     pure = point.delta == 0.0
     amount = point.epsilon if pure else point.gaussian_target().mu
-    sizes = (
-        f"{n_samples} rows for the fit of each run, at {'epsilon' if pure else 'mu'}={amount:.3g},"
-    )
-    if n_samples * amount < defaults.TOO_FEW:
+    kind = "epsilon" if pure else "mu"
+    sizes = f"{n_units} {units_of(point)} for the fit of each run, at {kind}={amount:.3g},"
+    if n_units * amount < defaults.TOO_FEW:
         fewer = "" if pure else ", or n_iter_mean smaller"  # which costs nothing if it is pure
         raise ValueError(
             f"epsilon must be larger{fewer}: {sizes} tell nothing about which is best. "
             f"Choose without the data, or by public data; got {point.epsilon:.3g} a run."
         )
-    if n_samples * amount < defaults.FEW:
+    if n_units * amount < defaults.FEW:
         warn_user(
             f"{sizes} tell little about which is best. A choice without the data, or by public "
             "data, may well be better."

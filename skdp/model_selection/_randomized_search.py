@@ -84,7 +84,8 @@ class DPRandomizedSearch(BaseDPSearch):
         the runs have the whole budget.
 
     row_key : str, int or callable, default=None
-        Needed under "add-remove", as for `DPGridSearch`: what decides on the block of a row.
+        Needed under "add-remove" without groups, as for `DPGridSearch`: what decides on the block
+        of a row.
 
     classes : list, default=None
         Public labels. None takes those of the estimator, or those present in ``y``, which are
@@ -128,7 +129,7 @@ class DPRandomizedSearch(BaseDPSearch):
     guarantee_ : ApproxDP
         What the search promises, with its privacy profile. Public.
 
-    division_ : list of (str, float, str)
+    budget_ : list of (str, float, str)
         Parts of the search, their planned shares, and their guarantees in words. Public.
 
     classes_ : ndarray
@@ -155,9 +156,10 @@ class DPRandomizedSearch(BaseDPSearch):
     and scores of other runs are kept. How long a search takes tells much about that number. Nobody
     who is not trusted with the rows may observe the time, and no progress is shown.
 
-    Rows are records here, and the fits have no ``groups``. Where users have several rows, let
-    `~skdp.preprocessing.bound_contributions` bound how many, and
-    `~skdp.privacy.user_guarantee` say what that makes of the guarantee.
+    With ``groups`` the guarantee is for users. All rows of a user are in one block, by the
+    position of the user in the order in which users first come, or under "add-remove" by a hash
+    of their id. Fits are given the groups, and scores count each user once,
+    by the mean over their rows. Scores are those of `~skdp.metrics.dp_evaluate` with groups.
 
     A run whose fit fails counts as the worst, and nothing says so, since failures may depend on
     the rows. So does a run whose parameters make a fit cost something that was not found
@@ -229,7 +231,7 @@ class DPRandomizedSearch(BaseDPSearch):
         self.refit = refit
         self.n_jobs = n_jobs
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, groups=None):
         """Search within ``(epsilon, delta)``, and fit what was best.
 
         Parameters
@@ -238,6 +240,11 @@ class DPRandomizedSearch(BaseDPSearch):
             What the estimator takes.
 
         y : array-like of shape (n_samples,)
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. All guarantees are then for users, each of whom has
+            all rows in one block and counts once; the estimator must take groups. None protects
+            single rows.
 
         Returns
         -------
@@ -254,8 +261,8 @@ class DPRandomizedSearch(BaseDPSearch):
         """
         with unchanged_on_error(self):
             self._check_parameters()
-            searched = Searched.of(self, X, y, by_rows=False)
-            blocks = self._two_blocks()
+            searched = Searched.of(self, X, y, groups, by_rows=False)
+            blocks = self._two_blocks(searched.unit)
             plan = self._plan(searched, searched.sizes(blocks)[0])
             rows = searched.parts(blocks)
             _dry_run(plan, rows[0])
@@ -310,8 +317,8 @@ class DPRandomizedSearch(BaseDPSearch):
     def _plan(self, searched, size):
         share = refit_share(self.shares, refit=self.refit)
         law = float(self.n_iter_mean), self._eta()
-        distributions = self.param_distributions
-        plan = RandomPlanner(searched, distributions, self._target(), share, *law, size).plan()
+        asked = self.param_distributions, self._target(searched.unit)
+        plan = RandomPlanner(searched, *asked, share, *law, size).plan()
         if size is not None:
             check_rows_of_runs(size, plan.fit)
         return plan
@@ -344,7 +351,7 @@ def _run(plan, distributions, rows, drawn, fitted, scored):
             return None, None, None
         with warnings.catch_warnings(), suppress(Exception), quiet():
             warnings.simplefilter("ignore")  # which run would warn may depend on the rows
-            return params, model, plan.evaluation(model, *rows[1], noise_source(scored))
+            return params, model, plan.evaluation(model, **rows[1], noise=noise_source(scored))
         raise ValueError(REFUSED)
 
 

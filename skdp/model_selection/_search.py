@@ -70,9 +70,10 @@ class BaseDPSearch(MetaEstimatorMixin, DelegatingEstimator):
         name = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
         return "parallel", [(name, getattr(self, name))]
 
-    def _target(self):
+    def _target(self, unit="record"):
         """Budget of the search."""
-        return ApproxDP(float(self.epsilon), float(self.delta), adjacency=self.adjacency)
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        return ApproxDP(epsilon, delta, adjacency=self.adjacency, unit=unit)
 
     def _check_common(self, epsilon=None):
         """Check what does not depend on the rows, as far as all searches have it."""
@@ -110,10 +111,14 @@ class BaseDPSearch(MetaEstimatorMixin, DelegatingEstimator):
         check_defaults(estimator, self, f"estimator, a {kind},", "estimator", _WHOLE)
         check_answers(estimator)
 
-    def _two_blocks(self):
+    def _two_blocks(self, unit):
         """Blocks to fit to and to score."""
         part = float(defaults.HELD_OUT if is_auto(self.blocks) else self.blocks)
-        return Blocks.of((1 - part, part), row_key=self.row_key, adjacency=self.adjacency)
+        return self._blocks_of((1 - part, part), unit)
+
+    def _blocks_of(self, fractions, unit):
+        key = {"row_key": self.row_key, "adjacency": self.adjacency}
+        return Blocks.of(fractions, unit=unit, **key)
 
     def _store(self, plan, params, model, evaluation):
         """Store what was found by a plan."""
@@ -123,7 +128,7 @@ class BaseDPSearch(MetaEstimatorMixin, DelegatingEstimator):
         self.best_evaluation_ = replace(evaluation, guarantee_=stated)
         self.best_score_ = value_of(evaluation)
         self.guarantee_ = self._stated(compose([*plan.frozen.values(), plan.guarantee]))
-        self.division_ = plan.table
+        self.budget_ = plan.table
 
 
 def value_of(evaluation):

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils import column_or_1d
+from sklearn.utils.validation import has_fit_parameter
 
 from skdp._validation import is_auto, is_whole, short_repr
 from skdp.learner import warn_of_delta
@@ -21,6 +22,7 @@ from skdp.metrics._releases import MEANS, check_scoring, public_range
 from skdp.model_selection._candidates import Candidates
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._wrappers import Schema, learner_with_path
+from skdp.rows import _users
 from skdp.rows._inputs import (
     checked_data,
     count_of_rows,
@@ -32,6 +34,7 @@ from skdp.rows._inputs import (
     without_values,
 )
 
+_GRID_SHIFT, _GRID_PLACE = 11, 2.0**-53  # keys of 64 bits as floats in [0, 1)
 _SEED = 17  # of the public permutation: the same for all
 _SALT = b"skdp blocks"
 
@@ -45,7 +48,9 @@ class Blocks:
     rows of a block is public. Where they are added or removed, positions move, and it follows from
     a hash of the row's own key; how many rows a block has is private then. That it has none is an
     error, as it is of all rows together.
-    What is released about a record is what is released about its block.
+    Users have all their rows in one block, which follows from the position of the user in the
+    order in which users first come, or from a hash of their id.
+    What is released about a record, or a user, is what is released about its block.
 
     Parameters
     ----------
@@ -64,9 +69,9 @@ class Blocks:
     row_key: str | int | Callable[[Any], Iterable[Any]] | None = None
 
     @classmethod
-    def of(cls, fractions, *, row_key, adjacency):
+    def of(cls, fractions, *, row_key, adjacency, unit="record"):
         """Blocks by fractions of the rows, with the key that the adjacency asks for."""
-        if adjacency == "add-remove" and row_key is None:
+        if adjacency == "add-remove" and unit == "record" and row_key is None:
             raise ValueError(
                 "row_key must be given under adjacency='add-remove', where positions of rows "
                 "move: the column that holds a key of each row, or a function of X; got None."
@@ -80,13 +85,14 @@ class Blocks:
             )
         return cls(tuple(map(float, fractions)), adjacency, row_key)
 
-    def sizes(self, n_samples):
-        """Number of rows of each block; None where that is private."""
+    def sizes(self, n_units):
+        """Number of rows, or users, of each block; None where that is private."""
         if self.adjacency == "add-remove":
             return None
-        return tuple(np.diff(self._ends(n_samples), prepend=0).tolist())
+        ends = np.rint(np.cumsum(self.fractions) * n_units).astype(int)
+        return tuple(np.diff(ends, prepend=0).tolist())
 
-    def parts(self, X, n_samples):
+    def parts(self, X, n_samples, groups=None):
         """Positions of the rows of each block.
 
         Parameters
@@ -96,26 +102,35 @@ class Blocks:
 
         n_samples : int
 
+        groups : ndarray of shape (n_samples,), default=None
+            Ids of users.
+
         Returns
         -------
         list of ndarray of int
         """
+        users = _users.Users.of(groups, n_samples)
         if self.adjacency == "replace-one":
-            order = np.random.default_rng(_SEED).permutation(n_samples)
-            return [np.sort(part) for part in np.split(order, self._ends(n_samples)[:-1])]
-        places = np.array([_place(key) for key in self._keys(X, n_samples)])
-        ends = np.cumsum(self.fractions)[:-1]
-        block = np.searchsorted(ends, places, side="right")
+            sizes = self.sizes(n_samples if users is None else users.n_users)
+            order = np.random.default_rng(_SEED).permutation(sum(sizes))
+            block = np.repeat(np.arange(len(sizes)), sizes)[np.argsort(order)]
+        else:
+            if users is None:
+                places = np.array([_place(key) for key in self._keys(X, n_samples)])
+            else:
+                first = np.unique(users.codes, return_index=True)[1]
+                keys = _users.id_keys(groups, first, _SEED)
+                places = (keys >> np.uint64(_GRID_SHIFT)) * _GRID_PLACE
+            block = np.searchsorted(np.cumsum(self.fractions)[:-1], places, side="right")
+        if users is not None:
+            block = block[users.codes]
         parts = [np.flatnonzero(block == b) for b in range(len(self.fractions))]
         if not all(map(len, parts)):  # as of no rows at all, an estimator can make nothing of it
             raise ValueError(
-                f"row_key must spread the rows over {len(parts)} blocks, one of which has none: "
-                "it must tell rows apart."
+                f"{'row_key' if users is None else 'groups'} must spread the rows over "
+                f"{len(parts)} blocks, one of which has none: it must tell rows apart."
             )
         return parts
-
-    def _ends(self, n_samples):
-        return np.rint(np.cumsum(self.fractions) * n_samples).astype(int)
 
     def _keys(self, X, n_samples):
         if callable(self.row_key):
@@ -171,8 +186,11 @@ class Searched(Candidates):
 
     Parameters
     ----------
-    estimator, X, y, schema, loss
+    estimator, X, y, schema, loss, groups
         As for `Candidates`.
+
+    n_units : int
+        Rows, or users.
 
     classes : ndarray or None
         Labels of all candidates, declared or those present.
@@ -183,12 +201,13 @@ class Searched(Candidates):
     scoring : str
     """
 
+    n_units: int
     classes: np.ndarray | None
     y_bounds: tuple[float, float] | None
     scoring: str
 
     @classmethod
-    def of(cls, search, X, y, *, by_rows=True):
+    def of(cls, search, X, y, groups, *, by_rows=True):
         """Check the rows of a search, and fix what is the same for all candidates.
 
         Parameters
@@ -197,7 +216,7 @@ class Searched(Candidates):
             With parameters ``estimator``, ``scoring``, ``classes``, ``y_bounds`` and
             ``adjacency``.
 
-        X, y
+        X, y, groups
             As they were given to ``fit``.
 
         by_rows : bool, default=True
@@ -207,8 +226,16 @@ class Searched(Candidates):
         -------
         Searched
         """
-        X, y = _checked(search, X, y)
-        warn_of_delta(search, count_of_rows(X))
+        X, y = _checked(search, X, y, counts=groups is None)
+        users, n_units = _users.Users.of(groups, len(y)), len(y)
+        if users is not None:
+            groups, n_units = _users.ids_of(groups), users.n_users
+            if not has_fit_parameter(search.estimator, "groups"):
+                raise ValueError(
+                    "groups must be None for an estimator whose fit takes none, and has a "
+                    f"guarantee for records; got {short_repr(search.estimator)}."
+                )
+        warn_of_delta(search, n_units, "record" if users is None else "user")
         estimator = clone(search.estimator).set_params(adjacency=search.adjacency)
         last, prefix, path = estimator, "", ""
         if isinstance(estimator, DPPipeline):
@@ -241,40 +268,46 @@ class Searched(Candidates):
         loss = None
         if by_rows or scoring in (*MEANS, "r2"):
             loss = row_loss(scoring, estimator, classes=classes, y_bounds=bounds)
-        return cls(estimator, X, y, Schema.of(X), loss, classes, bounds, scoring)
-
-    @property
-    def n_samples(self):
-        return len(self.y)
+        known = n_units, classes, bounds, scoring
+        return cls(estimator, X, y, Schema.of(X), loss, *known, groups=groups)
 
     @property
     def public_count(self):
-        """Number of rows where it is public; None where it is not."""
-        return self.n_samples if self.estimator.adjacency == "replace-one" else None
+        """Number of rows, or of users, where it is public; None where it is not."""
+        return self.n_units if self.estimator.adjacency == "replace-one" else None
 
     def sizes(self, blocks):
-        """Number of rows of each block, each of which must hold a row of each class.
+        """Number of rows, or users, of each block, which must not be fewer than classes.
 
         Returns
         -------
         tuple of int or None
             None where that is private, of each.
         """
-        sizes = blocks.sizes(self.n_samples)
+        sizes = blocks.sizes(self.n_units)
         if sizes is None:
             return (None,) * len(blocks.fractions)
         least = 2 if self.classes is None else len(self.classes)
         if min(sizes) < least:
+            more = f"X must have more rows than n_samples={self.n_units}"
+            if self.groups is not None:
+                more = f"groups must name more users than {self.n_units}"
             raise ValueError(
-                f"X must have more rows than n_samples={self.n_samples}: the smallest of "
-                f"{len(sizes)} blocks would have {min(sizes)}, and needs {least}."
+                f"{more}: the smallest of {len(sizes)} blocks would have {min(sizes)}, and needs "
+                f"{least}."
             )
         return sizes
 
     def parts(self, blocks):
-        """Rows and targets of each block."""
-        places = blocks.parts(self.X, self.n_samples)
-        return [(rows_of(self.X, positions), self.y[positions]) for positions in places]
+        """Rows of each block by name, as fits are given them; with `Users` those of the last."""
+        _, *others = self.rows
+        parts = [
+            {"X": rows_of(self.X, here), **{name: self.rows[name][here] for name in others}}
+            for here in blocks.parts(self.X, len(self.y), self.groups)
+        ]
+        last = parts[-1]
+        last["users"] = _users.Users.of(last.pop("groups", None), len(last["y"]))
+        return parts
 
     def evaluation(self, target):
         """Plan of a score that meets ``target``."""
@@ -290,7 +323,7 @@ class Searched(Candidates):
         return DummyClassifier(strategy="prior").fit(self.classes[:, None], self.classes)
 
 
-def _checked(search, X, y):
+def _checked(search, X, y, *, counts):
     """Rows and targets, well formed; what a pipeline prepares stays as it is."""
     if y is None:
         raise ValueError(
@@ -298,9 +331,9 @@ def _checked(search, X, y):
         )
     if not isinstance(search.estimator, DPPipeline):
         numeric = is_regressor(search.estimator)
-        checked, y = checked_data(search, X, y, numeric=numeric)
+        checked, y = checked_data(search, X, y, numeric=numeric, counts=counts)
         return (X if hasattr(X, "columns") else checked), y
-    with without_values("y", counts=knows_count(search)):
+    with without_values("y", counts=counts and knows_count(search)):
         y = column_or_1d(y, warn=True)
     X = framed(X)
     if sparse.issparse(X):

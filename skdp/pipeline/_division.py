@@ -3,23 +3,23 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, Context
 from functools import cache
 from typing import Any
 
 from scipy.optimize import brentq
+from sklearn.pipeline import Pipeline
 
 from skdp._defaults import pipeline as defaults
 from skdp._grid import TINY
 from skdp._validation import between, is_auto, short_repr
-from skdp.preprocessing import automatic_n_splines
+from skdp.preprocessing import DPQuantileScaler, automatic_n_splines
+from skdp.preprocessing._private import AutoNormalizer
 from skdp.privacy import (
     ApproxDP,
     BoundedRangeDP,
     Guarantee,
     compose,
     gaussian_epsilon,
-    gaussian_mu,
 )
 
 
@@ -159,8 +159,6 @@ class Parallel(Sequence):
     """Steps none of which sees what the others have released."""
 
 
-# What steps that prepare may have together, if shares are automatic and models learn as well.
-_MOST = 0.5
 # Of delta, what steps that need some of it as a point have together.
 _POINTS = 0.5
 # Of a model, the least scale for which others keep their shares.
@@ -170,6 +168,7 @@ _TOLERANCE_SCALE = 1e-7 / 4  # the total is within 1e-6 of the budget
 _TOLERANCE, _TOLERANCE_PURE = 1e-12, 1e-15
 _GRID_DOWN, _GRID_UP = 0.9, 1.05  # steps that bracket the scale
 _LIMIT_SHARE = 1e-9
+_NOTHING = dict(epsilon=_LIMIT_SHARE, delta=0.0)  # of which a step that may learn makes no use
 
 
 @dataclass
@@ -197,24 +196,47 @@ class Division:
     total: Guarantee | None = None
 
 
-def _divided(node, target, shares):
+def divide(node, target, shares, n_units=None):
     """Divide a budget among the leaves of ``node``, and give each its part by ``set_params``.
 
     With a positive delta shares are of mu^2, otherwise of epsilon. The scale of all of them is
     raised until the composition is the budget.
+
+    Parameters
+    ----------
+    node : Node
+
+    target : ApproxDP
+        The budget.
+
+    shares : "auto" or dict of str to float
+
+    n_units : int, default=None
+        Public number of rows, or of users.
+
+    Returns
+    -------
+    Division
     """
-    leaves, wanted = wanted_shares(node, target, shares)
+    leaves, wanted = wanted_shares(node, target, shares, n_units)
+    context = dict(adjacency=target.adjacency, unit=target.unit)
+    nothing = ApproxDP(0.0, mechanism="public scaling, for the rows are few", **context)
+    silent: dict[str, Guarantee] = {
+        path: nothing for path, share in wanted.items() if share == 0.0
+    }
     if not leaves:
-        return Division()
+        return Division(shares=wanted, planned=silent)
     if len(leaves) == 1:
         (leaf,) = leaves
-        total = planned = _planned(leaf, target)
+        total = planned = _planned(leaf, target, n_units)
         if not isinstance(planned, ApproxDP):
             total = as_epsilon_delta(planned, target, planned.mechanism)
-        return Division({leaf.path: target}, wanted, {leaf.path: planned}, total)
+        return Division({leaf.path: target}, wanted, {**silent, leaf.path: planned}, total)
     # Those that need their delta as a point share a part of it.
     bare = [
-        leaf for leaf in leaves if target.delta > 0.0 and _has_no_profile(_planned(leaf, target))
+        leaf
+        for leaf in leaves
+        if target.delta > 0.0 and _has_no_profile(_planned(leaf, target, n_units))
     ]
     scaled = _scaled(leaves, target)
     base = target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
@@ -222,8 +244,8 @@ def _divided(node, target, shares):
     @cache
     def part(leaf, scale):
         of_delta = _POINTS / len(bare) if leaf in bare else 1.0
-        point = _point(leaf, target, wanted[leaf.path], scale, of_delta)
-        return point, _planned(leaf, point)
+        point = _point(leaf, target, wanted[leaf.path], scale, of_delta, n_units)
+        return point, _planned(leaf, point, n_units)
 
     def try_scale(scale):
         parts = {leaf.path: part(leaf, scale if leaf in scaled else base) for leaf in leaves}
@@ -241,45 +263,18 @@ def _divided(node, target, shares):
     for leaf in leaves:
         _give(leaf, points[leaf.path])
     total = as_epsilon_delta(total, target, f"a pipeline of {len(leaves)} private steps")
-    return Division(points, wanted, planned, total)
+    return Division(points, wanted, {**silent, **planned}, total)
 
 
-def wanted_shares(node, target, shares):
+def wanted_shares(node, target, shares, n_units):
     """Leaves that learn, each with the budget as its own, and their shares by their paths."""
     leaves = [
         leaf for leaf in node.leaves if leaf.guarantee is None and not _is_free(leaf, target)
     ]
+    wanted = _shares(leaves, shares, target, n_units)
     for leaf in leaves:
-        _give(leaf, target)
-    return leaves, _shares(leaves, shares, target)
-
-
-def _least_whole(need, share, target):
-    """Epsilon of a whole budget of which a step with a share gets what it needs.
-
-    Where others take what is left, or epsilons add up, no smaller one will do.
-
-    Parameters
-    ----------
-    need : Guarantee
-        That the step must be able to give at least.
-
-    share : float
-
-    target : ApproxDP
-        A budget of any epsilon.
-
-    Returns
-    -------
-    float
-    """
-    epsilon = need.epsilon_at(target.delta)
-    if target.delta == 0.0 or share == 1.0 or epsilon == 0.0:
-        return epsilon / share
-    mu = gaussian_mu(epsilon=epsilon, delta=target.delta)
-    if isinstance(need, BoundedRangeDP):
-        mu = max(mu, math.hypot(*need.epsilons) / 2.0)  # see `_point`
-    return gaussian_epsilon(mu=mu / math.sqrt(share), delta=target.delta)
+        _give(leaf, target if wanted[leaf.path] > 0.0 else replace(target, **_NOTHING))
+    return [leaf for leaf in leaves if wanted[leaf.path] > 0.0], wanted
 
 
 def _scaled(leaves, target):
@@ -316,10 +311,9 @@ def as_epsilon_delta(total, target, mechanism):
     return replace(target, refined=refined, mechanism=mechanism, caveats=total.caveats)
 
 
-def _planned(leaf, point):
+def _planned(leaf, point, n_units):
     _give(leaf, point)
-    by_unit = leaf.estimator._planned_guarantee, leaf.estimator._planned_for_users
-    guarantee = by_unit[point.unit == "user"](leaf.n_features)
+    guarantee = leaf.estimator._planned_for(leaf.n_features, n_units, point.unit)
     if point.delta == 0.0 and math.isinf(guarantee.epsilon_at(0.0)):
         raise ValueError(
             f"delta must be positive for step {leaf.path!r}, which has no pure guarantee; got 0."
@@ -327,7 +321,7 @@ def _planned(leaf, point):
     return guarantee
 
 
-def _point(leaf, target, share, scale, of_delta):
+def _point(leaf, target, share, scale, of_delta, n_units):
     """What a step is given by its share at a scale.
 
     A point tells little of few selections: they meet it with ranges which, among many others, cost
@@ -338,7 +332,7 @@ def _point(leaf, target, share, scale, of_delta):
         return replace(target, epsilon=scale * share)
     delta, mu = target.delta * of_delta, scale * math.sqrt(share)
     point = replace(target, epsilon=gaussian_epsilon(mu=mu, delta=delta), delta=delta)
-    planned = _planned(leaf, point)
+    planned = _planned(leaf, point, n_units)
     if not isinstance(planned, BoundedRangeDP) or planned.then is not None:
         return point
     factor = 2.0 * mu / math.hypot(*planned.epsilons)
@@ -355,7 +349,8 @@ def _has_no_profile(guarantee):
 def excess(total, target):
     """How far a composition is above the budget: a number that grows with the scale."""
     if target.delta == 0.0:
-        return math.log(total.epsilon_at(0.0) / target.epsilon)
+        epsilon = total.epsilon_at(0.0)
+        return math.log(epsilon / target.epsilon) if epsilon else -math.inf
     delta = float(total.delta_at(target.epsilon))
     return math.log(max(delta, TINY) / target.delta)
 
@@ -363,7 +358,10 @@ def excess(total, target):
 def largest_scale(excess, target, guess):
     """Largest scale, to a millionth, at which the composition is within the budget."""
     if target.delta == 0.0:
-        scale, step = guess / math.exp(excess(guess)), _TOLERANCE_PURE
+        above = excess(guess)
+        if above == -math.inf:  # nothing is released
+            return guess
+        scale, step = guess / math.exp(above), _TOLERANCE_PURE
     else:
         low, high = guess, guess
         while excess(low) > 0.0 and low > _LIMIT_SCALE * guess:
@@ -387,7 +385,7 @@ def largest_scale(excess, target, guess):
     return scale
 
 
-def _shares(leaves, shares, target):
+def _shares(leaves, shares, target, n_units):
     paths = [leaf.path for leaf in leaves]
     given = given_shares(
         shares, paths, f"steps that learn under a guarantee, of {short_repr(paths)}"
@@ -399,20 +397,43 @@ def _shares(leaves, shares, target):
     if not automatic:
         total = math.fsum(given.values())
         return {path: share / total for path, share in given.items()}
-    fixed = math.fsum(share for share in automatic.values() if share is not None)
     n_open = sum(share is None for share in automatic.values())
+    # Scalers side by side share what one of all their columns would have.
+    scalers = {
+        leaf.path: leaf.n_features or 1
+        for leaf in leaves
+        if leaf.path in automatic and isinstance(leaf.estimator, DPQuantileScaler)
+    }
+    for path, n_columns in scalers.items():
+        automatic[path] *= n_columns / sum(scalers.values())
+    if n_units is not None:
+        most = min(left, defaults.MOST_PREPARING) if n_open else left
+        _let_need_decide(automatic, leaves, target, n_units, most)
+    fixed = math.fsum(share for share in automatic.values() if share is not None)
     if left <= 0.0:
         raise ValueError(
             "shares must leave something for steps that they do not name; got a sum of 1 or more, "
             f"without {short_repr(sorted(automatic))}."
         )
-    factor = left / fixed if n_open == 0 else left * min(1.0, _MOST / fixed if fixed else 1.0)
+    factor = 1.0 if fixed == 0.0 else left / fixed
+    if n_open:
+        factor = left * min(1.0, defaults.MOST_PREPARING / fixed) if fixed else 1.0
     rest = left - (factor * fixed)
     parts = {
         path: rest / n_open if share is None else factor * share
         for path, share in automatic.items()
     }
     return {path: given.get(path, parts.get(path)) for path in paths}
+
+
+def _let_need_decide(automatic, leaves, target, n_units, most):
+    """Give scalers the share that they need, if others leave as much of ``most``."""
+    for leaf in leaves:
+        own = automatic.get(leaf.path)
+        if own is not None and isinstance(leaf.estimator, DPQuantileScaler):
+            others = math.fsum(share for share in automatic.values() if share) - own
+            size, room = (leaf.n_features, n_units), max(own, most - others)
+            automatic[leaf.path] = leaf.estimator._share(target, *size, least=own, most=room)
 
 
 def _rule(leaf, target):
@@ -455,17 +476,13 @@ def given_shares(shares, names, what, least=_LIMIT_SHARE):
     return {name: float(share) for name, share in given.items()}
 
 
-_LIMIT_DIGITS = Context(prec=4, rounding=ROUND_CEILING)  # digits of an epsilon in a message
-_GRID_STEP = 1.02  # between budgets that are tried, where none is known to be the least
-
-
-def choose_splines(walked, target, n_samples):
-    """Let ``n_splines="auto"`` of steps be what the rule says for the rows and the budget.
+def suit_model(walked, target, n_samples):
+    """Let "auto" of steps that prepare be what suits the model, the rows and the budget.
 
     Parameters
     ----------
-    walked : Walked
-        Steps that learn, and those that learn nothing, public bases among them.
+    walked : Plan
+        Of which ``steps`` are changed in place.
 
     target : ApproxDP
 
@@ -478,77 +495,22 @@ def choose_splines(walked, target, n_samples):
         if is_auto(leaf.estimator.get_params(deep=False).get("n_splines"))
     ]
     widths = [leaf.n_features for leaf in leaves]
-    if not leaves or n_samples is None or any(width is None for width in widths):
+    last = walked.steps[-1][0]
+    models = [leaf for leaf in walked.learn if leaf.path.partition("__")[0] == last]
+    if any(leaf.estimator._takes_columns for leaf in models):
+        n_splines, inner = 1, Pipeline(walked.steps)
+        scaling = [
+            path for path, step in inner.get_params().items() if type(step) is AutoNormalizer
+        ]
+        walked.steps[:] = inner.set_params(**dict.fromkeys(scaling, "passthrough")).steps
+    elif not leaves or n_samples is None or any(width is None for width in widths):
         return
-    mu = defaults.PURE * target.epsilon if target.delta == 0.0 else target.gaussian_target().mu
-    n_splines = automatic_n_splines(mu * n_samples, sum(widths))
+    else:
+        mu = target.gaussian_target().mu if target.delta else defaults.PURE * target.epsilon
+        n_splines = automatic_n_splines(mu * n_samples, sum(widths))
     for leaf in leaves:
         # Of a basis one hat would be a constant, and two are a straight line.
         leaf.estimator.set_params(n_splines=max(n_splines, 2 if leaf in walked.free else 1))
-
-
-def divide(node, target, shares, n_samples=None):
-    """Divide a budget by shares, unless it is too small for its steps: say for which ones.
-
-    Steps that can tell have a method ``_least_guarantee(n_features, n_samples)``: of what they
-    release if they learn hardly more than noise. Where others take what is left, the least budget
-    follows from it, and nothing is divided: profiles of many selections take long.
-
-    Parameters
-    ----------
-    node : Node
-
-    target : ApproxDP
-        The budget.
-
-    shares : "auto" or dict of str to float
-
-    n_samples : int, default=None
-        Public number of rows; None refuses nothing.
-
-    Returns
-    -------
-    Division
-    """
-    if n_samples is None:
-        return _divided(node, target, shares)
-    leaves, wanted = wanted_shares(node, target, shares)
-    needs = {
-        leaf.path: leaf.estimator._least_guarantee(leaf.n_features, n_samples)
-        for leaf in leaves
-        if hasattr(leaf.estimator, "_least_guarantee")
-    }
-    # By step, epsilon of a whole budget of which it gets what it needs.
-    least = {path: _least_whole(need, wanted[path], target) for path, need in needs.items()}
-
-    def short_of(division):
-        points = division.points
-        return [
-            path
-            for path, need in needs.items()
-            if points[path].epsilon < need.epsilon_at(points[path].delta)
-        ]
-
-    # Whether shares decide what the steps that prepare are given, whatever the others take.
-    is_exact = len(leaves) < 2 or target.delta == 0.0 or _scaled(leaves, target) != leaves
-    short = [path for path in needs if is_exact and target.epsilon < least[path]]
-    enough = max(least.values(), default=0.0)
-    if not short:
-        division = _divided(node, target, shares)
-        short = short_of(division)
-        if not short:
-            return division
-        larger = replace(target, epsilon=max(target.epsilon, enough))
-        while short_of(_divided(node, larger, shares)):
-            larger = replace(larger, epsilon=_GRID_STEP * larger.epsilon)
-        enough = larger.epsilon
-    at_least = float(_LIMIT_DIGITS.create_decimal(repr(float(enough))))
-    given = {path: float(f"{wanted[path]:.3g}") for path in short}
-    raise ValueError(
-        f"epsilon must be at least {at_least:.4g} with n_samples={n_samples}, "
-        f"delta={target.delta:g} and shares={given}, or the share be larger, or columns fewer, or "
-        f"bounds stated that are known without the data; got {target.epsilon!r}."
-    )
 
 
 def check_one_unit(guarantees, unit=None):

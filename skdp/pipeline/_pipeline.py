@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -143,14 +144,14 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
 
     def _view_parts(self):
         """Show how the budget is divided: shares and guarantees of what learns."""
-        rows = [(name, f"{share:.3g}", text) for name, share, text in self.division_]
+        rows = [(name, f"{share:.3g}", text) for name, share, text in self.budget_]
         head = ("step", "share", "guarantee")
         return (table(head, rows, caption="How the budget is divided", numbers=(1,)),)
 
 
 # What a fit stores; a new one replaces all of it.
 FITTED = (
-    *("steps_", "guarantee_", "division_", "_before", "_began", "_schema"),
+    *("steps_", "guarantee_", "budget_", "_before", "_began", "_schema"),
     *("n_features_in_", "feature_names_in_"),
 )
 # What must not change while a stream goes on.
@@ -218,7 +219,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
     guarantee_ : Guarantee
         What the fit promises for all steps together, those that were frozen included. Public.
 
-    division_ : list of (str, float, str)
+    budget_ : list of (str, float, str)
         Each private step, its planned share, and its guarantee in words. Public.
 
     classes_ : ndarray
@@ -256,11 +257,9 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
     in [-1, 1] can be as long as the root of m: put a `~sklearn.preprocessing.Normalizer` before
     the model, as `~skdp.preprocessing.make_private_preprocessor` does, and all rows have length 1.
 
-    With ``groups`` the guarantee is for users. Then only the last step may learn, and its rules
-    read the number of users. Steps that prepare and learn are refused, because their guarantees
-    are for records. State public bounds and categories instead, or bound how many rows each user
-    has by `~skdp.preprocessing.bound_contributions`. With metadata routing an outer pipeline
-    passes groups on after ``set_fit_request(groups=True)``; within this one they need no request.
+    With ``groups`` the guarantee is for users. Every step that learns then learns from users, and
+    rules read the number of users. With metadata routing an outer pipeline passes groups on after
+    ``set_fit_request(groups=True)``; within this one they need no request.
 
     In a `~sklearn.model_selection.GridSearchCV` each fit is charged, and a ledger counts them. Its
     scores are exact functions of private rows, which no guarantee covers: use
@@ -301,7 +300,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
     True
     >>> print(pipeline.guarantee_)
     (epsilon=1, delta=1e-06)-differential privacy when replacing one record, by a pipeline of 2 ...
-    >>> [(step, share) for step, share, _ in pipeline.division_]
+    >>> [(step, share) for step, share, _ in pipeline.budget_]
     [('bounds', 0.1), ('model', 0.9)]
     """
 
@@ -344,8 +343,8 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
 
         groups : array-like of shape (n_samples,), default=None
             Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. None protects rows. With groups the last step alone may learn,
-            and is one whose ``fit`` takes them.
+            of one, however many. None protects rows. With groups every step that learns is one
+            whose ``fit`` takes them, and none stands within another estimator.
 
         Returns
         -------
@@ -371,10 +370,11 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
                 charge(self, plan.division.total)
             # What there is to warn of has been said.
             with progress_of(self, context) as progress, config_context(known_seeds=True):
-                X = _prepared(plan.steps[:-1], X, y, progress)
+                owned = plan.learners
+                X = _prepared(plan.steps[:-1], X, y, progress, groups=groups, owned=owned)
                 name, last = plan.steps[-1]
                 with progress.part(f"step {name}", last), quiet(name):
-                    _fit(last, X, y, groups)
+                    _fit(last, X, y, groups if name in owned else None)
             plan.check_fitted(plan.steps)
             self._store(plan)
         return self
@@ -422,7 +422,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             if groups is not None:
                 params, unit = {"groups": groups, **params}, "user"
             if not hasattr(self, "steps_"):
-                plan = Plan.of_stream(self, X, is_for_users=unit == "user")
+                plan = Plan.of_stream(self, X, unit)
             elif self._began != began:
                 raise ValueError(
                     "epsilon, delta, adjacency, public and ledger must stay what they were when "
@@ -433,7 +433,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
                     "groups must be given in all calls of a stream or in none: what was learned "
                     f"before has a guarantee for one {self.guarantee_.unit}."
                 )
-            elif self.ledger is not None and self.division_:
+            elif self.ledger is not None and self.budget_:
                 raise ValueError(
                     "ledger must be None to go on with a stream after fit, whose charge covers "
                     "all steps at once. Begin with partial_fit, or freeze the steps before the "
@@ -481,9 +481,17 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         return True
 
     def _ask(self, name, X, *args, **options):
-        inner = self._inner
+        inner, X = self._inner, framed(X)
+        try:
+            with quiet():
+                return getattr(inner, name)(X, *args, **options)
+        except (TypeError, ValueError) as error:
+            found = error
         with quiet():
-            return getattr(inner, name)(framed(X), *args, **options)
+            schema = Schema.of(X)
+            if schema.names and not str(found).startswith("columns are missing"):
+                check_input(self.steps_, X, schema, self.public)  # which names the column
+        raise found
 
     @available_if(inner_has("transform"))
     def fit_transform(self, X, y=None):
@@ -615,7 +623,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         if plan.guarantee is not None:
             self.guarantee_ = self._stated(plan.guarantee)
         shares, planned = plan.division.shares, plan.division.planned
-        self.division_ = [(path, shares[path], str(one)) for path, one in planned.items()]
+        self.budget_ = [(path, shares[path], str(one)) for path, one in planned.items()]
         # One missing value makes floats of integers: unless dtypes decided, none is kept.
         decided = plan.guarantee is not None and DTYPES in plan.guarantee.caveats
         self._schema = plan.schema if decided else replace(plan.schema, dtypes=None)
@@ -633,15 +641,16 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             )
         check_input(self.steps_, X, schema, self.public)
 
-    def _planned_fit(self, schema, n_samples=None):
+    def _planned_fit(self, schema, n_units=None, unit="record"):
         """`Plan` of a fit to rows with columns that are known, maybe to so many."""
         self._check_parameters()
-        return Plan.from_schema(self, schema, n_samples)
+        return Plan.from_schema(self, schema, n_units, unit)
 
-    def _cost_of_steps(self, schema, n_samples=None):
+    def _cost_of_steps(self, schema, n_units=None, unit="record"):
         """What decides on the cost of a fit: `Plan.costs`, before the budget is divided."""
         self._check_parameters()
-        return Plan.undivided(self, schema, n_samples=n_samples).costs(self)
+        plan = Plan.undivided(self, schema, n_units=n_units, unit=unit)
+        return plan.costs(self, n_units)
 
     def _check_parameters(self):
         check_budget(self)
@@ -652,17 +661,22 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
 
 
 def _fit(step, X, y, groups=None):
-    takes_groups = groups is not None and isinstance(step, StatedGuarantee)
-    if not passes(step):
-        step.fit(X, y, **({"groups": groups} if takes_groups else {}))
+    if passes(step):
+        return
+    # Containers of scikit-learn hand on what parts have asked for.
+    with sklearn.config_context(enable_metadata_routing=groups is not None):
+        step.fit(X, y, **({} if groups is None else {"groups": groups}))
 
 
-def _prepared(steps, X, y, progress, *, fresh=True):
-    """Transform rows by steps one after the other, which are fitted before if they are fresh."""
+def _prepared(steps, X, y, progress, *, fresh=True, groups=None, owned=()):
+    """Transform rows by steps one after the other, which are fitted before if they are fresh.
+
+    Those that are ``owned`` are given the groups.
+    """
     for name, step in steps:
         with progress.part(f"step {name}", step if fresh else None), quiet(name):
             if fresh:
-                _fit(step, X, y)
+                _fit(step, X, y, groups if name in owned else None)
             if not passes(step):
                 X = step.transform(X)
     return X

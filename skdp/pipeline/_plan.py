@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import sklearn
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
@@ -17,7 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp._random._source import seed_sequence
 from skdp._validation import short_repr
 from skdp.learner import warn_of_delta, without_callbacks
-from skdp.pipeline._division import Division, Leaf, Node, check_one_unit, choose_splines, divide
+from skdp.pipeline._division import Division, Leaf, Node, check_one_unit, divide, suit_model
 from skdp.pipeline._guarantee_of import frozen_guarantee
 from skdp.pipeline._walk import OWN, Walk, check_input, check_own_budget, fitted_step
 from skdp.pipeline._wrappers import Schema
@@ -180,13 +181,6 @@ def _framed(X, rows, names):
     )
 
 
-_WAYS_OUT = (
-    "State what is public (BoundedScaler, given categories), freeze a step that was fitted for "
-    "users, or leave groups out and bound how many rows each user has: "
-    "skdp.preprocessing.bound_contributions"
-)
-
-
 @dataclass
 class Plan:
     """Steps, ready to be fitted, and what that costs.
@@ -232,8 +226,8 @@ class Plan:
     before: Guarantee | None = None
 
     @classmethod
-    def undivided(cls, model, schema, *, budgets=True, n_samples=None):
-        """Walk over clones of the steps, and let rules read the number of rows if it is public.
+    def undivided(cls, model, schema, *, budgets=True, n_units=None, unit="record"):
+        """Walk over clones of the steps, and let rules read the number of units if it is public.
 
         Steps of a stream may have budgets of their own kind.
         """
@@ -247,29 +241,32 @@ class Plan:
             check_own_budget(leaf, model)
             leaf.estimator.set_params(adjacency=model.adjacency)
         plan = cls(steps, schema, node, learn, walk.free, walk.caveats)
-        choose_splines(plan, plan.target(model), n_samples)
+        if unit == "user":
+            plan.give_to_users()
+        suit_model(plan, plan.target(model), n_units)
         return plan
 
     @classmethod
-    def from_schema(cls, model, schema, n_samples=None):
-        """Plan a fit to rows with columns that are known, maybe to so many."""
-        return cls.undivided(model, schema, n_samples=n_samples).divide(model)
+    def from_schema(cls, model, schema, n_units=None, unit="record"):
+        """Plan a fit to rows with columns that are known, maybe to so many rows, or users."""
+        public = n_units if model.adjacency == "replace-one" else None
+        return cls.undivided(model, schema, n_units=public, unit=unit).divide(model, public)
 
     @classmethod
     def of(cls, model, X, y=None, groups=None):
         """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
-        plan = cls.undivided(model, Schema.of(X))
+        unit = "record" if groups is None else "user"
+        plan = cls.undivided(model, Schema.of(X), unit=unit)
         n_units = count_of_rows(X)
         users = Users.of(groups, _length(groups) if n_units is None else n_units)
         if users is not None:
-            plan.give_to_users()
             # Rules read the number of users: how many rows they have is private.
             n_units = users.n_users
         check_input(plan.steps, X, plan.schema, model.public)
         public = n_units if model.adjacency == "replace-one" else None
         for leaf, seed in zip(plan.learn, seeds(model.random_state, len(plan.learn)), strict=True):
             leaf.estimator.set_params(random_state=seed)
-        choose_splines(plan, plan.target(model), public)
+        suit_model(plan, plan.target(model), public)
         warn_of_delta(model, n_units, plan.unit)
         plan.divide(model, public)
         if model.ledger is not None:
@@ -277,11 +274,9 @@ class Plan:
         return plan
 
     @classmethod
-    def of_stream(cls, model, X, *, is_for_users=False):
+    def of_stream(cls, model, X, unit="record"):
         """Plan the first rows of a stream, for which nothing but the last step may learn."""
-        plan = cls.undivided(model, Schema.of(X), budgets=False)
-        if is_for_users:
-            plan.give_to_users()
+        plan = cls.undivided(model, Schema.of(X), budgets=False, unit=unit)
         plan.check_unit()
         name, last = plan.steps[-1]
         for leaf in plan.learn:
@@ -309,6 +304,9 @@ class Plan:
         self.check_unit()
         division = divide(self.node, self.target(model), model.shares, n_samples)
         if division.total is not None:
+            if n_samples is None and any(leaf.estimator._reads_count for leaf in self.learn):
+                # What is behind the point depends on the number of rows.
+                division.total = replace(division.total, refined=None)
             division.total = division.total.with_caveats(*self.caveats)
         last = self.steps[-1][0]
         before = self.node.composed(
@@ -334,8 +332,13 @@ class Plan:
         """Check that steps that were fitted before promise it to those whom the others do."""
         check_one_unit([(leaf.path, leaf.guarantee) for leaf in self.node.frozen], self.unit)
 
+    @property
+    def learners(self):
+        """Names of steps that learn, or in which a part does."""
+        return {leaf.path.partition("__")[0] for leaf in self.learn}
+
     def give_to_users(self):
-        """Let the last step learn from users, if it can, and nothing else from anybody."""
+        """Let all steps learn from users, if they can."""
         for leaf in self.learn:
             if leaf.around is not None:
                 raise ValueError(
@@ -343,18 +346,15 @@ class Plan:
                     f"learns: the fit of a {type(leaf.around[1]).__name__} takes none; "
                     f"got {short_repr(leaf.around[1])}."
                 )
-            if leaf.path != self.steps[-1][0]:
-                raise ValueError(
-                    f"groups must be None where a step learns that is not the last one: {leaf} "
-                    "has a guarantee for records, which does not compose with one for users. "
-                    f"{_WAYS_OUT}; got {short_repr(leaf.estimator)}."
-                )
             if not has_fit_parameter(leaf.estimator, "groups"):
                 raise ValueError(
-                    f"groups must be None where the last step takes none: {leaf} has a guarantee "
-                    "for records. Bound how many rows each user has instead: "
+                    f"groups must be None where a step learns that takes none: {leaf} has a "
+                    "guarantee for records. Bound how many rows each user has instead: "
                     f"skdp.preprocessing.bound_contributions; got {short_repr(leaf.estimator)}."
                 )
+            if "__" in leaf.path:
+                with sklearn.config_context(enable_metadata_routing=True):
+                    leaf.estimator.set_fit_request(groups=True)
         # Steps that were frozen before they learned anything are those of users, too.
         for leaf in self.node.frozen:
             if leaf.guarantee.delta_at(0.0) == 0.0:
@@ -362,12 +362,17 @@ class Plan:
                 leaf.guarantee = leaf.guarantee._plain("user").with_caveats(*caveats)
         self.unit = "user"
 
-    def costs(self, model):
+    def costs(self, model, n_units=None):
         """What decides on the cost of a fit: what steps cost at the whole budget, and shares."""
         for leaf in self.learn:
             leaf.estimator.set_params(epsilon=model.epsilon, delta=model.delta)
         steps = [
-            (leaf.path, leaf.estimator._planned_guarantee(leaf.n_features)) for leaf in self.learn
+            (
+                leaf.path,
+                leaf.n_features,
+                leaf.estimator._planned_for(leaf.n_features, n_units, self.unit),
+            )
+            for leaf in self.learn
         ]
         return (
             *steps,

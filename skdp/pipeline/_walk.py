@@ -5,6 +5,7 @@ from inspect import isclass, signature
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -27,6 +28,7 @@ from skdp.pipeline._wrappers import (
     target_step,
     width_of,
 )
+from skdp.preprocessing import DatetimeParts
 from skdp.preprocessing._private import SparseColumns
 from skdp.rows._inputs import checked_array
 
@@ -398,6 +400,9 @@ class _InputCheck:
     def step(self, step, path, places, then):
         """Check columns for a step, and those that it passes on for the steps after it."""
         kind = type(step)
+        if kind is DatetimeParts and path not in self.public:
+            places = self.table(places)
+            clone(step).fit(self.columns(list(places)))
         if path in self.public or kind in OF_ALL_KINDS:
             return
         if passes(step):
@@ -468,10 +473,14 @@ class _InputCheck:
             with np.errstate(all="ignore"):
                 if np.isfinite(self.X.sum()):  # only if all numbers are
                     return
-        dtypes = self.schema.dtypes
+        kinds = [getattr(dtype, "kind", "O") for dtype in self.schema.dtypes or ()]
+        places = [place for place in places if not kinds or kinds[place] not in "iub"]
+        with suppress(TypeError, ValueError):  # of one by one, which takes longer
+            values = checked_array(self.columns(places), ensure_all_finite=False)
+            _check_finite(values, what, tags.allow_nan)
+            return
         for place in places:
-            if getattr(dtypes[place] if dtypes else None, "kind", "O") not in "iub":
-                self.column(place, what, tags.allow_nan)
+            self.column(place, what, tags.allow_nan)
 
     def column(self, place, what, allow_nan):
         names, values = self.schema.names, None
@@ -486,11 +495,14 @@ class _InputCheck:
                 "encode "
                 "texts with DPOneHotEncoder, make numbers of dates, or leave the column out."
             )
-        _check_finite(values, what, allow_nan)
+        _check_finite(
+            values, what, allow_nan, f" (column {short_repr(names[place])})" if names else ""
+        )
 
 
-def _check_finite(values, what, allow_nan):
+def _check_finite(values, what, allow_nan, where=""):
     if np.isinf(values).any():
-        raise ValueError(f"{what} takes finite numbers: make missing values NaN, or clip others.")
+        advice = "make missing values NaN, or clip others"
+        raise ValueError(f"{what} takes finite numbers: {advice}{where}.")
     if not allow_nan and np.isnan(values).any():
-        raise ValueError(f"{what} takes no NaN: put a DPSimpleImputer before it.")
+        raise ValueError(f"{what} takes no NaN: put a DPSimpleImputer before it{where}.")

@@ -36,10 +36,11 @@ from skdp._validation import is_whole, short_repr
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
+    DatetimeParts,
     RandomFourierTransformer,
     RowNormClipper,
 )
-from skdp.preprocessing._private import _Constant
+from skdp.preprocessing._private import AutoNormalizer, _Constant
 from skdp.rows._inputs import names_of
 
 # What to use, and in place of what.
@@ -322,6 +323,8 @@ def width_of(step, n_columns):
         return n_columns
     if n_columns is None:
         return None
+    if kind is DatetimeParts:
+        return n_columns * len(step.parts)
     if kind is SplineTransformer:
         n_splines = len(step.knots) - 1
         n_splines += 0 if step.extrapolation == "periodic" else int(step.degree)
@@ -415,8 +418,9 @@ _ENCODES = (
     _must("max_categories", None, ", as it counts rows"),
 )
 _RULES: dict[type, tuple[Callable[[Any], str], ...]] = {
-    **dict.fromkeys((Normalizer, Binarizer, FeatureHasher), ()),
+    **dict.fromkeys((Normalizer, AutoNormalizer, Binarizer, FeatureHasher), ()),
     **dict.fromkeys((BoundedScaler, RowNormClipper, BoundedSplineTransformer, _Constant), ()),
+    DatetimeParts: (),
     **dict.fromkeys((PolynomialFeatures, kernel_approximation.AdditiveChi2Sampler), ()),
     HashingVectorizer: (_must("input", "content"), *map(_no_function, _OF_TEXTS)),
     # An error, or a warning, would tell that a row has another value.
@@ -449,11 +453,18 @@ _RULES: dict[type, tuple[Callable[[Any], str], ...]] = {
 }
 # Which take more than numbers, or say nothing about it.
 OF_ALL_KINDS = (
-    *(FeatureHasher, HashingVectorizer, FrozenEstimator, FunctionTransformer),
+    *(DatetimeParts, FeatureHasher, HashingVectorizer, FrozenEstimator, FunctionTransformer),
     *(MissingIndicator, OneHotEncoder, OrdinalEncoder, SimpleImputer),
 )
-_SAME_WIDTH = {Normalizer, Binarizer, OrdinalEncoder, FunctionTransformer, SimpleImputer}
-_SAME_WIDTH |= {BoundedScaler, RowNormClipper}
+_SAME_WIDTH = {
+    Normalizer,
+    AutoNormalizer,
+    Binarizer,
+    OrdinalEncoder,
+    FunctionTransformer,
+    SimpleImputer,
+}
+_SAME_WIDTH |= {BoundedScaler, RowNormClipper, FunctionTransformer, SimpleImputer}
 _COMPONENTS = (kernel_approximation.RBFSampler, *_SKETCHES, *_PROJECTIONS)
 _WIDTHS = dict.fromkeys((HashingVectorizer, FeatureHasher), "n_features")
 _WIDTHS |= dict.fromkeys(_COMPONENTS, "n_components")

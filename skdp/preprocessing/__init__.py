@@ -1,12 +1,14 @@
 """Transformers that know public bounds only, or learn within a budget."""
 
 from skdp.preprocessing._bounded_scaler import BoundedScaler
+from skdp.preprocessing._column_kinds import schema_from
 from skdp.preprocessing._column_statistics import (
     ColumnStatistic,
     dp_histogram,
     dp_mean,
     dp_quantile,
 )
+from skdp.preprocessing._datetime_parts import DatetimeParts
 from skdp.preprocessing._fourier import RandomFourierTransformer
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
 from skdp.preprocessing._private import (
@@ -26,6 +28,7 @@ __all__ = [
     "DPOneHotEncoder",
     "DPQuantileScaler",
     "DPSimpleImputer",
+    "DatetimeParts",
     "RandomFourierTransformer",
     "RowNormClipper",
     "automatic_n_splines",
@@ -35,4 +38,5 @@ __all__ = [
     "dp_quantile",
     "make_private_preprocessor",
     "make_public_preprocessor",
+    "schema_from",
 ]

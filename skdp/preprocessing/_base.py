@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._defaults import pipeline as defaults
 from skdp._random._source import NoiseSource, noise_source
@@ -24,7 +25,14 @@ from skdp.learner import (
     warn_of_delta,
 )
 from skdp.privacy import ApproxDP, Guarantee
-from skdp.rows._inputs import checked_rows, count_of_rows, names_of
+from skdp.rows._inputs import (
+    checked_rows,
+    count_of_rows,
+    knows_count,
+    names_of,
+    without_values,
+)
+from skdp.rows._users import Users
 
 
 class RowTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
@@ -146,13 +154,13 @@ class Budgeted(StatedGuarantee):
 
     ledger: Any
 
-    def _target(self) -> ApproxDP:
+    def _target(self, unit: str = "record") -> ApproxDP:
         """Point that a release meets."""
-        return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency)
+        return ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency, unit=unit)
 
-    def _charged(self, guarantee: Guarantee, n_samples: int | None) -> tuple[Any, NoiseSource]:
+    def _charged(self, guarantee: Guarantee, n_units: int | None) -> tuple[Any, NoiseSource]:
         """Charge a guarantee; return it with its caveats, and the noise that is paid for."""
-        warn_of_delta(self, n_samples)
+        warn_of_delta(self, n_units, guarantee.unit)
         charge(self, guarantee)
         return self._stated(guarantee), noise_source(self.random_state)
 
@@ -170,7 +178,7 @@ class PrivateTransformer(Budgeted, RowTransformer):
     # lost, while a model hardly notices what it would get in return.
     _budget_share = float(defaults.PREPARING)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Learn under ``(epsilon, delta)``-differential privacy.
 
         Parameters
@@ -179,6 +187,10 @@ class PrivateTransformer(Budgeted, RowTransformer):
 
         y : None
             Ignored.
+
+        groups : array-like of shape (n_samples,), default=None
+            Id of the user who owns each row. The guarantee is then for users: it covers all rows
+            of one, however many. None protects rows.
 
         Returns
         -------
@@ -196,26 +208,52 @@ class PrivateTransformer(Budgeted, RowTransformer):
             check_budget(self)
             self._check_parameters()
             rows = self._validated(X, reset=True)
-            release = self._plan(rows)
+            n_units = count_of_rows(X)
+            users = Users.of(groups, n_units)
+            unit = "record" if users is None else "user"
+            n_units = n_units if users is None else users.n_users
+            release = self._plan(self._target(unit), n_units)
             if release is None:
-                guarantee, noise = self._stated(self._free()), None
+                guarantee, noise = self._stated(self._free(unit)), None
             else:
-                guarantee, noise = self._charged(release.guarantee, count_of_rows(X))
-            self._learn(rows, release, noise)
+                guarantee, noise = self._charged(release.guarantee, n_units)
+            self._learn(rows, release, noise, users)
             self.guarantee_ = guarantee
         return self
 
     @abstractmethod
-    def _plan(self, X: Any) -> Any:
-        """Release that the fit will make; None if everything is public."""
+    def _plan(self, target: ApproxDP, n_units: int) -> Any:
+        """Release that the fit to so many rows, or users, will make; None if all is public."""
 
     @abstractmethod
-    def _learn(self, X: Any, release: Any, noise: NoiseSource | None) -> None:
+    def _learn(self, X: Any, release: Any, noise: NoiseSource | None, users: Users | None) -> None:
         """Make the release, and store what it found."""
 
-    def _free(self) -> Guarantee:
+    def _free(self, unit: str = "record") -> Guarantee:
         """Guarantee of a fit that releases nothing."""
-        return ApproxDP(0.0, adjacency=self.adjacency)
+        return ApproxDP(0.0, adjacency=self.adjacency, unit=unit)
+
+    @abstractmethod
+    def _planned_guarantee(
+        self, n_features: int | None, n_units: int | None = None, unit: str = "record"
+    ) -> Guarantee:
+        """What a fit is charged, from parameters and public numbers alone.
+
+        Parameters
+        ----------
+        n_features : int or None
+            Columns of the rows; None where they are not known.
+
+        n_units : int, default=None
+            Public number of rows, or of users.
+
+        unit : {"record", "user"}, default="record"
+        """
+
+    def _planned_for(
+        self, n_features: int | None, n_units: int | None = None, unit: str = "record"
+    ) -> Guarantee:
+        return self._planned_guarantee(n_features, n_units, unit)
 
     def _validated(self, X: Any, reset: bool) -> Any:
         """Rows as float64, NaN where a value is missing; columns with names of their own."""
@@ -245,11 +283,20 @@ class ColumnBudget(Budgeted):
     def __post_init__(self) -> None:
         check_budget(self)
 
-    def charged(self, behind: Any, mechanism: str, n_samples: int) -> tuple[Any, NoiseSource]:
+    def owned(self, groups: Any, n_samples: int) -> tuple[Users | None, int, ApproxDP]:
+        """Users, the number of units whom the budget protects, and the budget for them."""
+        users = Users.of(groups, n_samples)
+        if users is None:
+            return None, n_samples, self._target()
+        return users, users.n_users, self._target("user")
+
+    def charged(
+        self, behind: Any, mechanism: str, target: ApproxDP, n_units: int
+    ) -> tuple[Any, NoiseSource]:
         """Charge what ``behind`` refines; from here on values are used."""
         refined, source = behind if self.delta else None, getattr(behind, "source", "")
-        guarantee = replace(self._target(), refined=refined, mechanism=mechanism, source=source)
-        return self._charged(guarantee, n_samples)
+        guarantee = replace(target, refined=refined, mechanism=mechanism, source=source)
+        return self._charged(guarantee, n_units)
 
 
 def check_names(X: Any) -> None:
@@ -302,6 +349,38 @@ def increasing_floats(values: Any, name: str, of: str = "") -> np.ndarray:
         f"{name} must be finite numbers, two or more, each above the one before; "
         f"got {short_repr(values)}{of}."
     )
+
+
+def columns_of(estimator: Any, X: Any, reset: bool) -> list[np.ndarray]:
+    """Columns of rows as they came, as arrays; number and names are stored, or compared."""
+    with without_values("X", counts=knows_count(estimator)), np.errstate(all="ignore"):
+        if _is_frame(X):
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+            if not (len(X) and X.shape[1]):
+                raise ValueError(
+                    "Found array with no samples or no features "
+                    f"(shape=({len(X)}, {X.shape[1]})) while a minimum of 1 is required."
+                )
+            return [_column(X, j) for j in range(X.shape[1])]
+        # An array of lists takes all that is in them for text if one entry is.
+        kind = None if hasattr(X, "dtype") else object
+        array = check_array(X, dtype=kind, ensure_all_finite=False)
+        if array.dtype.kind == "O" and any(isinstance(v, complex) for v in array.flat):
+            raise ValueError("Complex data not supported")
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return list(array.T)
+
+
+def _is_frame(X: Any) -> bool:
+    return len(getattr(X, "shape", ())) == 2 and (hasattr(X, "iloc") or hasattr(X, "get_columns"))
+
+
+def _column(frame: Any, place: int) -> np.ndarray:
+    if not hasattr(frame, "iloc"):
+        return array_of(frame.get_columns()[place].to_list())
+    column = frame.iloc[:, place]
+    # Lists of levels are left alone: what is in them may be there because of one row.
+    return column.to_numpy() if isinstance(column.dtype, np.dtype) else array_of(column)
 
 
 def array_of(values: Any, dtype: Any = object) -> np.ndarray:

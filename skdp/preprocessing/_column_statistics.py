@@ -22,6 +22,7 @@ from skdp.preprocessing._base import ColumnBudget, array_of, increasing_floats, 
 from skdp.preprocessing._quantiles import QuantileRelease, bounds_and_rest
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee
 from skdp.rows._inputs import check_unmasked, is_missing, without_values
+from skdp.rows._users import USER_PARTS
 
 _SUM_ERROR = 2.0**-22  # of a sum of 2**31 numbers of at most 1 that is rounded once
 
@@ -363,6 +364,7 @@ def dp_quantile(
     epsilon: float,
     delta: float = 0.0,
     search_range: Any = SEARCH_RANGE,
+    groups: Any = None,
     adjacency: str = "replace-one",
     random_state: Any = None,
     ledger: Any = None,
@@ -386,6 +388,10 @@ def dp_quantile(
     search_range : pair of float, default=(-1e6, 1e6)
         Public. Values outside count as the nearest inside. A wide one costs little: cells are
         finer near 0.
+
+    groups : array-like of shape (n_samples,), default=None
+        Id of the user who owns each value. Each user then counts once, with the shares of their
+        values, and the guarantee covers all values of one. None protects single values.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
 
@@ -423,16 +429,17 @@ public cells [Dong, Durfee and Rogers 2020].
     for one in probabilities:
         fraction(q=one)
     values = _numbers(column)
+    users, n_units, target = budget.owned(groups, len(values))
     release = QuantileRelease.plan(
-        budget._target(),
+        target,
         n_columns=1,
         n_samples_public=None,
         quantiles=tuple(probabilities),
         search_range=search_range,
     )
     mechanism = release.guarantee.mechanism
-    guarantee, noise = budget.charged(release.guarantee, mechanism, len(values))
-    cells = release(values[:, np.newaxis], noise)[0]
+    guarantee, noise = budget.charged(release.guarantee, mechanism, target, n_units)
+    cells = release(values[:, np.newaxis], noise, users)[0]
     cells[np.argsort(probabilities, kind="stable")] = np.sort(cells, axis=0)  # in their order
     middles = cells.mean(axis=1)
     single = np.ndim(q) == 0
@@ -447,6 +454,7 @@ def dp_mean(
     delta: float = 0.0,
     bounds: Any = "auto",
     search_range: Any = SEARCH_RANGE,
+    groups: Any = None,
     adjacency: str = "replace-one",
     random_state: Any = None,
     ledger: Any = None,
@@ -470,6 +478,9 @@ def dp_mean(
 
     search_range : pair of float, default=(-1e6, 1e6)
         Public, for ``bounds="auto"``.
+
+    groups : array-like of shape (n_samples,), default=None
+        As for `dp_quantile`: the mean is that of the users' own means.
 
     adjacency, random_state, ledger
         See `dp_quantile`.
@@ -498,21 +509,25 @@ def dp_mean(
     """
     budget = ColumnBudget("dp_mean", epsilon, delta, adjacency, random_state, ledger)
     values = _numbers(column)
+    users, n_units, target = budget.owned(groups, len(values))
     if is_auto(bounds):
-        n_public = len(values) if adjacency == "replace-one" else None
-        learned, rest = bounds_and_rest(budget._target(), n_public, search_range)
+        n_public = n_units if adjacency == "replace-one" else None
+        learned, rest = bounds_and_rest(target, n_public, search_range)
         release = MeanRelease.plan(rest)
         behind = learned.guarantee.followed_by(release.guarantee) if delta else None
-        guarantee, noise = budget.charged(behind, "a mean within learned bounds", len(values))
-        limits = tuple(learned.bounds(values[:, np.newaxis], noise)[0][0].tolist())
+        mechanism = "a mean within learned bounds"
+        guarantee, noise = budget.charged(behind, mechanism, target, n_units)
+        limits = tuple(learned.bounds(values[:, np.newaxis], noise, users)[0][0].tolist())
     else:
         limits = _checked_bounds(bounds)
-        release = MeanRelease.plan(budget._target())
+        release = MeanRelease.plan(target)
         mechanism = "a mean within public bounds"
-        guarantee, noise = budget.charged(release.guarantee, mechanism, len(values))
+        guarantee, noise = budget.charged(release.guarantee, mechanism, target, n_units)
     within = TargetRange(*limits)
     with np.errstate(all="ignore"):
         scaled = within.scaled(values)
+    if users is not None:
+        scaled = users.means(np.clip(scaled, -1.0, 1.0))
     mean, error = release(scaled, noise)
     value = float(within.original(mean))
     return ColumnStatistic(value, within.half * error, guarantee, bounds=np.array(limits))
@@ -525,6 +540,7 @@ def dp_histogram(
     delta: float = 0.0,
     edges: Any = None,
     categories: Any = None,
+    groups: Any = None,
     adjacency: str = "replace-one",
     random_state: Any = None,
     ledger: Any = None,
@@ -548,6 +564,10 @@ def dp_histogram(
 
     categories : sequence, default=None
         Public and different. Either these or ``edges``.
+
+    groups : array-like of shape (n_samples,), default=None
+        As for `dp_quantile`: a user adds to each count the share of their values, in multiples of
+        1 / 1024, rounded down.
 
     adjacency, random_state, ledger
         See `dp_quantile`.
@@ -583,12 +603,19 @@ def dp_histogram(
     else:
         labels, values = _checked_categories(categories), _one_dimensional(column)
         size = len(labels)
-    release = CountsRelease.plan(budget._target(), size=size)
-    guarantee, noise = budget.charged(release.guarantee, "noisy counts", len(values))
+    users, n_units, target = budget.owned(groups, len(values))
+    release = CountsRelease.plan(target, size=size)
+    guarantee, noise = budget.charged(release.guarantee, "noisy counts", target, n_units)
     if edges is not None:
-        counts, _ = np.histogram(values[~np.isnan(values)], bins=np.array(labels))
+        codes = np.searchsorted(labels, values, side="right") - 1
+        codes[values == labels[-1]] = size - 1
+        codes[np.isnan(values) | (codes >= size)] = -1
     else:
-        counts = np.bincount(label_codes(values, labels) + 1, minlength=size + 1)[1:]
+        codes = label_codes(values, labels)
+    if users is None:
+        counts: Any = np.bincount(codes + 1, minlength=size + 1)[1:]
+    else:
+        counts = users.shares_of(codes, size) / USER_PARTS
     return ColumnStatistic(release(counts, noise), release.level(size), guarantee, labels=labels)
 
 

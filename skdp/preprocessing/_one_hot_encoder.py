@@ -12,17 +12,15 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.special import ndtri
-from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
 from skdp._defaults import pipeline as defaults
 from skdp._grid import UP
 from skdp._random._source import NoiseSource
 from skdp._validation import boolean, is_auto, plain_arguments, positive_int, short_repr
 from skdp.mechanisms import Lattice, NoiseLaw, escape_probability, frequent_names
-from skdp.preprocessing._base import PrivateTransformer, array_of
+from skdp.preprocessing._base import PrivateTransformer, array_of, columns_of
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, gaussian_mu
-from skdp.rows._inputs import knows_count, without_values
+from skdp.rows._users import Users
 
 _LIMIT_ESCAPE = 1e-290  # far above where floats lose digits
 _GRID_RELATIVE = 2.0**-40  # steps in which a threshold is looked for
@@ -34,7 +32,8 @@ _GRID_STEP = 2.0**-7  # about one percent of a record, as of any other lattice
 class CategoryRelease:
     """Names of the categories of several columns that are frequent, by noisy counts.
 
-    Privacy: a record has one category in each column. Replacing it moves two counts of a column
+    Privacy: a record has one category in each column, and so has a user: that of most of their
+    rows. Replacing it moves two counts of a column
     by one, and adding it moves one, so that noise on the counts of all columns is Gaussian
     differential privacy. A category that is in one of two neighbours only is there with a count
     of one, and is released from that one with a small probability, which is paid for with delta,
@@ -247,23 +246,11 @@ def _plain(value: Any) -> int | float | str:
     return value.isoformat() if isinstance(value, datetime.date) else str(value)
 
 
-def _public_rank(category: Any) -> tuple:
+def public_rank(category: Any) -> tuple:
     """Place in an order that looks at no data: numbers, then texts, then what is missing."""
     if category is None:
         return 2, 0, ""
     return (1, 0, category) if isinstance(category, str) else (0, category, "")
-
-
-def _is_frame(X: Any) -> bool:
-    return len(getattr(X, "shape", ())) == 2 and (hasattr(X, "iloc") or hasattr(X, "get_columns"))
-
-
-def _column(frame: Any, place: int) -> np.ndarray:
-    if not hasattr(frame, "iloc"):
-        return array_of(frame.get_columns()[place].to_list())
-    column = frame.iloc[:, place]
-    # Lists of levels are left alone: what is in them may be there because of one row.
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else array_of(column)
 
 
 def _distinct(column: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -279,12 +266,20 @@ def _distinct(column: np.ndarray) -> tuple[Any, np.ndarray]:
     return [value for _, value in seen], places
 
 
-def counts_of(column: np.ndarray) -> Counter:
-    """How often each category is in a column: of those that are."""
+def counts_of(column: np.ndarray, users: Users | None = None) -> Counter:
+    """How many rows have each category of a column, or how many users most often have it."""
     values, places = _distinct(column)
+    if users is not None:
+        # Different values may be one category; of as many rows, the first in a public order.
+        names = sorted({plain_category(value) for value in values}, key=public_rank)
+        number = {name: rank for rank, name in enumerate(names)}
+        codes = np.array([number[plain_category(value)] for value in values], dtype=np.int64)
+        values, places = names, users.most_frequent(codes[places])
     counts: Counter = Counter()
-    for value, count in zip(values, np.bincount(places).tolist(), strict=True):
-        counts[plain_category(value)] += count
+    found = np.bincount(places, minlength=len(values)).tolist()
+    for value, count in zip(values, found, strict=True):
+        if count:  # what no user votes for is not there
+            counts[plain_category(value)] += count
     return counts
 
 
@@ -437,40 +432,28 @@ class DPOneHotEncoder(PrivateTransformer):
             raise ValueError(f"dtype must be one of real numbers; got {short_repr(self.dtype)}.")
 
     def _validated(self, X: Any, reset: bool) -> list[np.ndarray]:
-        """Columns of rows, as arrays; their number and names are stored, or compared."""
-        with without_values("X", counts=knows_count(self)), np.errstate(all="ignore"):
-            if _is_frame(X):
-                validate_data(self, X, reset=reset, skip_check_array=True)
-                if not (len(X) and X.shape[1]):
-                    raise ValueError(
-                        "Found array with no samples or no features "
-                        f"(shape=({len(X)}, {X.shape[1]})) while a minimum of 1 is required."
-                    )
-                return [_column(X, j) for j in range(X.shape[1])]
-            # An array of lists takes all that is in them for text if one entry is.
-            kind = None if hasattr(X, "dtype") else object
-            array = check_array(X, dtype=kind, ensure_all_finite=False)
-            if array.dtype.kind == "O" and any(isinstance(v, complex) for v in array.flat):
-                raise ValueError("Complex data not supported")
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return list(array.T)
+        return columns_of(self, X, reset)
 
-    def _plan(self, X: list[np.ndarray]) -> CategoryRelease | None:
+    def _plan(self, target: ApproxDP, n_units: int) -> CategoryRelease | None:
         n_learned = self._public().count(None)
         if not n_learned:
             return None
-        return CategoryRelease.plan(
-            self._target(), n_columns=n_learned, min_frequency=self.min_frequency
-        )
+        return CategoryRelease.plan(target, n_columns=n_learned, min_frequency=self.min_frequency)
 
-    def _learn(self, X: list[np.ndarray], release: CategoryRelease | None, noise: Any) -> None:
+    def _learn(
+        self,
+        X: list[np.ndarray],
+        release: CategoryRelease | None,
+        noise: Any,
+        users: Users | None,
+    ) -> None:
         lists = self._public()
         self.threshold_ = 1.0
         if release is not None:
             learned = [j for j, listed in enumerate(lists) if listed is None]
-            names = release([counts_of(X[j]) for j in learned], noise)
+            names = release([counts_of(X[j], users) for j in learned], noise)
             for j, frequent in zip(learned, names, strict=True):
-                lists[j] = sorted(frequent, key=_public_rank)
+                lists[j] = sorted(frequent, key=public_rank)
             self.threshold_ = release.threshold
         self.categories_ = [array_of(listed) for listed in lists]
         self.x_l1_norm_ = float(self.n_features_in_)
@@ -497,16 +480,17 @@ class DPOneHotEncoder(PrivateTransformer):
             for category in [*listed, "infrequent_sklearn"]
         ]
 
-    def _planned_guarantee(self, n_features: int | None) -> Guarantee:
-        """What a fit is charged, for any number of rows; of columns, if that is None."""
+    def _planned_guarantee(
+        self, n_features: int | None, n_units: int | None = None, unit: str = "record"
+    ) -> Guarantee:
         lists, known = self.categories, []
         if isinstance(lists, Mapping):
             known = list(lists.values()) if len(lists) == n_features else []
         elif _is_list(lists):
             known = list(lists)
         if known and not any(map(_is_learned, known)):
-            return self._free()
-        return CategoryRelease.guarantee_of(self._target())
+            return self._free(unit)
+        return CategoryRelease.guarantee_of(self._target(unit))
 
     def _public(self) -> list:
         """Public list of each column, None where it is to be learned."""

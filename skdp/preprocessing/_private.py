@@ -1,7 +1,6 @@
 """Preprocessing pipelines for frames, with documented bounds and categories or without."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder
 
-from skdp._defaults import pipeline as defaults
 from skdp._validation import (
     SEARCH_RANGE,
     boolean,
     finite,
     int_or_auto,
+    is_auto,
     is_whole,
     one_of,
     plain_arguments,
@@ -27,6 +26,8 @@ from skdp._validation import (
 )
 from skdp.preprocessing._base import repeated
 from skdp.preprocessing._bounded_scaler import BoundedScaler
+from skdp.preprocessing._column_kinds import KINDS, ColumnsByDtype
+from skdp.preprocessing._datetime_parts import DatetimeParts
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
 from skdp.preprocessing._quantile_scaler import DPQuantileScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
@@ -255,22 +256,30 @@ def make_public_preprocessor(
     return _pipeline(parts, sparse, norm)
 
 
-def _pipeline(parts, sparse, norm):
-    """Transformers of columns, and the step that bounds the norm of rows, if there is one."""
-    columns = SparseColumns(
+def _columns(parts, sparse):
+    return SparseColumns(
         # A part that a stated schema leaves without columns would be paid for all the same.
-        [part for part in parts if isinstance(part[2], ColumnsByDtype) or part[2]],
+        [part for part in parts if isinstance(part[2], ColumnsByDtype | slice) or part[2]],
         # Dense or sparse is the caller's choice, never a matter of how many zeros there are.
         sparse_threshold=1.0 if sparse else 0.0,
         verbose_feature_names_out=False,
     )
-    steps = [("columns", columns)]
+
+
+class AutoNormalizer(Normalizer):
+    """Scale rows to norm 1, but within a `DPPipeline` for a learner that takes columns as such."""
+
+
+def _pipeline(parts, sparse, norm, words=("scale",)):
+    """Transformers of columns, and the step that bounds the norm of rows, if there is one."""
+    steps = [("columns", _columns(parts, sparse))]
     if isinstance(norm, str):
-        if norm != "scale":
+        if norm not in words:
             raise ValueError(
-                f"norm must be 'scale', a positive number or None; got {short_repr(norm)}."
+                f"norm must be {' or '.join(map(repr, words))}, a positive number or None; "
+                f"got {short_repr(norm)}."
             )
-        steps.append(("rows", Normalizer()))
+        steps.append(("rows", AutoNormalizer() if is_auto(norm) else Normalizer()))
     elif norm is not None:
         positive(norm=norm)
         steps.append(("rows", RowNormClipper(norm)))
@@ -335,48 +344,58 @@ def _ordered(name, values):
     return values
 
 
-_KINDS = ("numeric", "categorical")
+_LIMIT_YEARS = (1, 9999)  # of the calendar of Python
+_LIMIT_MONTHS, _LIMIT_WEEKDAYS, _LIMIT_HOURS = (1, 12), (0, 6), (0, 23)
 
 
 def make_private_preprocessor(
     columns: Mapping | None = None,
     *,
-    n_splines: int | str | None = int(defaults.N_SPLINES),
+    n_splines: int | str | None = "auto",
     search_range=SEARCH_RANGE,
-    norm: float | str | None = "scale",
+    norm: float | str | None = "auto",
     sparse: bool = False,
 ) -> Pipeline:
     """Make a pipeline from a raw frame to rows of bounded norm that learns within a budget.
 
-    Bounds of numeric columns are learned by `DPQuantileScaler`, and the categories of the others
-    by `DPOneHotEncoder`; then each row is scaled to norm 1. A missing number becomes 0, the middle
-    of the scale, or zeros in all splines of its column. A missing category is a category like
-    others.
+    Bounds of numeric columns are learned by `DPQuantileScaler`, and categories by
+    `DPOneHotEncoder`. Truth values become -1 and 1. Dates and times become parts by
+    `DatetimeParts`: bounds of years are learned, those of months, weekdays and hours are public.
+    Then each row is scaled to norm 1. A missing number, truth value or part of a date becomes 0,
+    the middle of the scale, or zeros in all splines of its column. A missing category is a
+    category like others.
 
-    Privacy: what is learned is all that its two steps release, each under a guarantee of its own.
-    Which columns are numeric is a public schema: state it in ``columns``. Without it the dtypes of
-    the frame decide, as they are in ``fit``, and one odd entry can change a dtype. In a
-    `~skdp.pipeline.DPPipeline` one budget is divided among both steps and the model, and its
+    Privacy: what is learned is all that its steps release, each under a guarantee of its own.
+    Of which kind a column is, is a public schema: state it in ``columns``. Without it the dtypes
+    of the frame decide, as they are in ``fit``, and one odd entry can change a dtype. In a
+    `~skdp.pipeline.DPPipeline` one budget is divided among all steps and the model, and its
     ``guarantee_`` says where the schema came from. Without one, each step spends its own
-    ``epsilon`` and ``delta``, and both add up.
+    ``epsilon`` and ``delta``, and they add up.
 
     Parameters
     ----------
     columns : dict, default=None
-        Public schema: ``{"numeric": [...], "categorical": [...]}`` with names or positions of
-        columns. Those that are in neither list are dropped. None takes the dtypes: integers and
-        floats are numeric, all others are categorical, including truth values and the categorical
-        columns of pandas and polars, whatever their levels are. Dates are refused.
+        Public schema: lists of names or positions of columns, by the kinds ``"numeric"``,
+        ``"categorical"``, ``"boolean"`` and ``"datetime"``. Columns in no list are dropped. In
+        place of the list of ``"categorical"`` a dict may state public categories, which cost
+        nothing: ``{"city": ["Bonn", "Ulm"], "job": None}``, where None learns them.
 
-    n_splines : int, "auto" or None, default=8
-        Of each numeric column, see `DPQuantileScaler`. None keeps one column for each.
+        None takes the dtypes: integers, floats and decimals are numeric; dates and times are
+        datetimes; all others are categorical, such as texts, objects, and the categorical columns
+        of pandas and polars, whatever their levels are. Durations and nested values are refused.
+
+    n_splines : int, "auto" or None, default="auto"
+        Of each numeric column, see `DPQuantileScaler`. None keeps one column for each. "auto" is
+        8; in a `~skdp.pipeline.DPPipeline` it is one column for each where a kernel follows, or
+        where rows are few for the columns and the budget.
 
     search_range : pair, sequence of pairs, or dict, default=(-1e6, 1e6)
         Public range in which bounds are looked for, see `DPQuantileScaler`.
 
-    norm : "scale", float or None, default="scale"
+    norm : "auto", "scale", float or None, default="auto"
         ``"scale"`` gives each row norm 1; a number shortens the rows that are longer than that;
-        None leaves the rows as they are.
+        None leaves the rows as they are. ``"auto"`` is ``"scale"``, and None in a
+        `~skdp.pipeline.DPPipeline` where a kernel follows.
 
     sparse : bool, default=False
         Whether the output is a CSR matrix, for categories by the thousand.
@@ -384,8 +403,12 @@ def make_private_preprocessor(
     Returns
     -------
     sklearn.pipeline.Pipeline
-        Unfitted, with steps ``"columns"``, whose parts are ``"numeric"`` and ``"categorical"``,
-        and, unless ``norm`` is None, ``"rows"``.
+        Unfitted, with steps ``"columns"``, whose parts are the kinds, and, unless ``norm`` is
+        None, ``"rows"``.
+
+    See Also
+    --------
+    schema_from : Proposes ``columns`` from a frame.
 
     Notes
     -----
@@ -393,8 +416,8 @@ def make_private_preprocessor(
     them as categorical in ``columns``, or make them texts, as in
     ``frame.astype({"region": str})``.
 
-    The defaults are for linear models. For `~skdp.kernel.DPKernelRidge` take ``n_splines=None,
-    norm=None``, which gives the columns in ``[-1, 1]`` that ``gamma="auto"`` supposes.
+    Linear models fit curves by splines, and their noise is least where all rows have one norm.
+    Kernels fit curves by themselves, to columns in ``[-1, 1]``, which ``gamma="auto"`` supposes.
 
     Examples
     --------
@@ -414,92 +437,55 @@ def make_private_preprocessor(
     array(['age', 'city_Bonn', 'city_Ulm', 'city_infrequent_sklearn'], dtype=object)
     """
     boolean(sparse=sparse)
-    scaler = DPQuantileScaler(search_range=search_range, n_splines=n_splines, sparse_output=sparse)
-    encoder = DPOneHotEncoder(sparse_output=sparse)
-    numeric, categorical = _selected(columns)
-    parts = [("numeric", scaler, numeric), ("categorical", encoder, categorical)]
-    return _pipeline(parts, sparse, norm)
+    selected, categories = _selected(columns)
+
+    def scaler(search_range):
+        common = {"n_splines": n_splines, "sparse_output": sparse}
+        return DPQuantileScaler(search_range=search_range, **common)
+
+    def bounded(bounds):
+        if n_splines is None:
+            return BoundedScaler(bounds, missing="center")
+        return BoundedSplineTransformer(bounds, n_splines=n_splines, sparse_output=sparse)
+
+    calendar = {
+        "year": scaler(_LIMIT_YEARS),
+        "month": bounded(_LIMIT_MONTHS),
+        "weekday": bounded(_LIMIT_WEEKDAYS),
+        "hour": bounded(_LIMIT_HOURS),
+    }
+    every = len(calendar)
+    scaled = [(part, own, slice(i, None, every)) for i, (part, own) in enumerate(calendar.items())]
+    dates = Pipeline(
+        [("parts", DatetimeParts(tuple(calendar))), ("scaled", _columns(scaled, sparse))]
+    )
+    transformers = {
+        "numeric": scaler(search_range),
+        "categorical": DPOneHotEncoder(categories=categories, sparse_output=sparse),
+        "boolean": BoundedScaler((0.0, 1.0), missing="center"),
+        "datetime": dates,
+    }
+    parts = [(kind, transformers[kind], selected[kind]) for kind in KINDS]
+    return _pipeline(parts, sparse, norm, words=("auto", "scale"))
 
 
 def _selected(columns):
-    """What each part takes: stated columns, or those of its kind."""
+    """What each part takes, stated columns or those of its kind; and stated categories."""
     if columns is None:
-        return [ColumnsByDtype(kind) for kind in _KINDS]
-    if not isinstance(columns, Mapping) or not columns or not {*columns} <= {*_KINDS}:
+        return {kind: ColumnsByDtype(kind) for kind in KINDS}, "auto"
+    if not isinstance(columns, Mapping) or not columns or not {*columns} <= {*KINDS}:
         raise ValueError(
-            "columns must be None or a dict with lists of columns as 'numeric' and 'categorical'; "
+            f"columns must be None or a dict with lists of columns, by kinds of {list(KINDS)}; "
             f"got {short_repr(columns)}."
         )
-    chosen = [_listed(f"columns[{kind!r}]", columns.get(kind, ())) for kind in _KINDS]
-    named = [*chosen[0], *chosen[1]]
+    chosen = {kind: _listed(f"columns[{kind!r}]", columns.get(kind, ())) for kind in KINDS}
+    named = [name for names in chosen.values() for name in names]
     twice = repeated(named)
     if twice or not named:
         what = f"{twice} twice" if twice else "none"
         raise ValueError(f"columns must name at least one column, and each once; got {what}.")
-    return chosen
-
-
-@dataclass(frozen=True)
-class ColumnsByDtype:
-    """Columns of a kind, by the dtypes of a frame and nothing else of it.
-
-    A dtype is no public number: one odd entry can change it. Who finds this among the columns of
-    a `~sklearn.compose.ColumnTransformer` says so in the caveats of its guarantee.
-
-    Parameters
-    ----------
-    kind : {"numeric", "categorical"}
-    """
-
-    kind: str
-
-    def __post_init__(self):
-        one_of(_KINDS, kind=self.kind)
-
-    def __call__(self, X):
-        """Names of columns of a frame, or positions of those of an array."""
-        if hasattr(X, "columns"):
-            return self.of_dtypes(list(X.columns), list(X.dtypes))
-        return self.of_dtypes(None, [X.dtype] * X.shape[1])
-
-    def of_dtypes(self, names, dtypes):
-        """Columns of the kind, from what is public if dtypes are.
-
-        Parameters
-        ----------
-        names : list or None
-
-        dtypes : list of dtype
-            Of numpy, pandas or polars.
-
-        Returns
-        -------
-        list
-            Of names; of positions where there are no names.
-        """
-        names = list(range(len(dtypes))) if names is None else names
-        columns = zip(names, dtypes, strict=True)
-        return [name for name, dtype in columns if _kind_of(dtype, name) == self.kind]
-
-
-def _kind_of(dtype, name):
-    if hasattr(dtype, "is_temporal"):  # of polars
-        is_date, is_nested = dtype.is_temporal(), dtype.is_nested()
-        is_number = dtype.is_numeric()
-    else:
-        letter = getattr(dtype, "kind", "O")
-        is_date, is_nested, is_number = letter in "mM", letter in "cV", letter in "iuf"
-    if is_date:
-        raise ValueError(
-            f"columns must not be dates where dtypes decide, as column {short_repr(name)} is: "
-            "make "
-            "numbers of them, such as the year, the hour or days since a public date, or pass "
-            "columns= to leave them out."
-        )
-    if is_nested:
-        raise ValueError(
-            f"columns must hold one value a row; column {short_repr(name)} does not: pass "
-            "columns= to "
-            "leave it out."
-        )
-    return "numeric" if is_number else "categorical"
+    stated = columns.get("categorical")
+    if not isinstance(stated, Mapping):
+        return chosen, "auto"
+    lists = [None if own is None else _ordered(name, own) for name, own in stated.items()]
+    return chosen, lists if any(own is not None for own in lists) else "auto"

@@ -12,10 +12,15 @@ from skdp._validation import (
     is_auto,
     short_repr,
 )
+from skdp.mechanisms._cells import checked_ranges
+from skdp.preprocessing._asinh_moments import AsinhMoments, AsinhScaling
 from skdp.preprocessing._base import PrivateTransformer, floats_of, per_column
-from skdp.preprocessing._quantiles import _LIMIT_ROWS, QuantileRelease, least_guarantee
+from skdp.preprocessing._quantiles import _LIMIT_USERS, QuantileRelease, least_guarantee
 from skdp.preprocessing._splines import SplineOutput, checked_n_splines, spline_weights
-from skdp.privacy import ApproxDP, BoundedRangeDP, Guarantee
+from skdp.privacy import ApproxDP, BoundedRangeDP, Guarantee, gaussian_mu
+from skdp.rows._users import Users
+
+_TOLERANCE_SLACK = 1.0 + 1e-6  # a share is a little more than what is needed
 
 
 class DPQuantileScaler(SplineOutput, PrivateTransformer):
@@ -25,10 +30,15 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
     each chosen by an exponential mechanism among the public cells of a wide search range, and
     moved outwards to where nearly all values of a normal column would lie.
 
-    Privacy: the cells that are chosen satisfy ``guarantee_`` together, whatever the data are, and
-    nothing else is kept of the rows. Rows are transformed one by one. With
-    ``adjacency="replace-one"`` the number of rows is public. How many values of a column are
-    missing is private.
+    Few rows do not tell quantiles from noise. With ``quantiles="auto"`` the centre and the spread
+    of each column are then released in their place, on the asinh scale of the search range, and
+    values far from the centre are drawn towards the ends. Without a delta, or with fewer rows
+    still, nothing is released, and the search range alone decides.
+
+    Privacy: the cells that are chosen, or the sums that are released, satisfy ``guarantee_``
+    together, whatever the data are, and nothing else is kept of the rows. Rows are transformed
+    one by one. With ``adjacency="replace-one"`` the number of rows is public. How many values of
+    a column are missing is private.
 
     Parameters
     ----------
@@ -75,6 +85,11 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
 
     Attributes
     ----------
+    method_ : {"quantiles", "moments", "public"}
+        Whether bounds are quantiles, lie two spreads from the centre, or are nearly the search
+        range. It follows from public numbers, or from a noisy number of rows. Released under
+        ``guarantee_``.
+
     bounds_ : ndarray of shape ``(n_features_in_, 2)``
         Bounds of each column in its units. Released under ``guarantee_``.
 
@@ -113,8 +128,14 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
     Each quantile gets the same share of the budget, a bounded range of ``e``. Among n rows "auto"
     takes ``q = 32 / (n e)``, from .01 to .25, and 1 - q: further out the mechanism may well choose
     a cell beyond all values, whatever the data are. Bounds at q of a normal column are multiplied
-    to bounds at .01. A budget with which q would be above .25 is refused. Under "add-remove" a
-    refusal would tell the number of rows, and q is .25 instead.
+    to bounds at .01. Where q would be above .25, moments take the place of quantiles. Under
+    "add-remove" the noisy number of rows decides, and moments cost as much as quantiles.
+
+    Moments are the sums of ``t`` and of ``1.66 t^2`` for values ``t`` on the asinh scale, from -1
+    to 1: of d columns, replacing one row moves them by ``2 sqrt(d)`` at most, as the values alone.
+
+    With ``groups`` a user counts with the shares of their rows that lie below a value, or with the
+    means of their moments: replacing all of them moves the sums no further than one row does.
 
     Where the low quantile lies in the cell of 0, and likewise the high one, the column has a
     spike, as columns of amounts do in which most are 0. Splines are then even in ``asinh(100 t)``
@@ -179,25 +200,99 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
                 f"got {short_repr(self.quantiles)}."
             )
 
-    def _plan(self, X: np.ndarray) -> QuantileRelease:
+    def _plan(self, target: ApproxDP, n_units: int) -> QuantileRelease | AsinhMoments | None:
+        n, d = n_units if self.adjacency == "replace-one" else None, self.n_features_in_
+        search_range = self._limits()
+        method = self._method(target, d, n)
+        if method == "moments":
+            return AsinhMoments.plan(target, n_columns=d, search_range=search_range)
+        if method == "public":
+            return None
         return QuantileRelease.plan(
-            self._target(),
-            n_columns=X.shape[1],
-            n_samples_public=len(X) if self.adjacency == "replace-one" else None,
+            target,
+            n_columns=d,
+            n_samples_public=n,
             quantiles=self.quantiles,
-            search_range=per_column(self._column_names, search_range=self.search_range),
+            search_range=search_range,
         )
 
-    def _learn(self, X: np.ndarray, release: QuantileRelease, noise: Any) -> None:
-        self.bounds_, self.spikes_ = release.bounds(X, noise)
+    def _method(self, target: ApproxDP, n_columns: int, n_units: int | None) -> str:
+        """How so many rows, or users, are scaled within a budget; None is a private number."""
+        if not self._reads_count or n_units is None:
+            return "quantiles"
+        need = least_guarantee(target, n_units, n_columns=n_columns)
+        if target.epsilon >= need.epsilon_at(target.delta):
+            return "quantiles"
+        tells = target.delta > 0.0 and (
+            AsinhMoments.plan(target, n_columns=n_columns).error(n_units) < 1.0
+        )
+        return "moments" if tells else "public"
+
+    @property
+    def _reads_count(self) -> bool:
+        return is_auto(self.quantiles) and self.adjacency == "replace-one"
+
+    def _share(
+        self, target: ApproxDP, n_features: int | None, n_units: int, *, least: float, most: float
+    ) -> float:
+        """Share of a whole budget that bounds take of so many rows; 0 if nothing is released."""
+        if not self._reads_count or n_features is None:
+            return least
+        need = share_needed(least_guarantee(target, n_units, n_columns=n_features), target)
+        if need <= most:
+            return max(least, need)
+        if target.delta == 0.0:
+            return 0.0
+        mu = target.gaussian_target().mu
+        noise = defaults.COARSE_NOISE * math.sqrt(n_features) / (n_units * mu)
+        share = min(max(noise**2, least), max(least, defaults.COARSE_SHARE), most)
+        error = AsinhMoments.plan(target, n_columns=n_features).error(n_units)
+        return share if error / math.sqrt(share) < 1.0 else 0.0
+
+    def _learn(self, X: np.ndarray, release: Any, noise: Any, users: Users | None) -> None:
+        n_units, level = len(X) if users is None else users.n_users, None
+        count: float = n_units
+        if isinstance(release, QuantileRelease) and is_auto(self.quantiles):
+            level = release.level(n_units, noise)
+            if not release.is_enough(level[0]):  # of a private number of rows
+                release, count = release.moments(), level[0]
+        self._scaling = None
+        if isinstance(release, QuantileRelease):
+            self.method_ = "quantiles"
+            self.bounds_, self.spikes_ = release.bounds(X, noise, users, level=level)
+        else:
+            self.method_ = "public" if release is None else "moments"
+            if release is None:
+                self._scaling = AsinhScaling.unknown(self._limits())
+            else:
+                self._scaling = release(X, count, noise, users)
+            self.bounds_ = self._scaling.bounds
+            self.spikes_ = np.zeros(self.bounds_.shape, dtype=bool)
         self.n_splines_ = self._checked_n_splines()
         self._store_norms()
 
-    def _transformed(self, X: np.ndarray) -> Any:
+    def _limits(self) -> Any:
+        given = per_column(self._column_names, search_range=self.search_range)
+        limits = checked_ranges(given, self.n_features_in_)
+        for low, high in limits:
+            if math.asinh(low) == math.asinh(high):
+                raise ValueError(
+                    f"search_range must be wider; got {short_repr((low, high))}, of which "
+                    "floats tell no scale."
+                )
+        return limits
+
+    def _places(self, X: np.ndarray) -> np.ndarray:
+        """Places of values in [0, 1]."""
+        if self._scaling is not None:
+            return self._scaling.places(X)
         # Halves, for the width may not be a float.
         low, high = self.bounds_.T
         places = (np.clip(X, low, high) / 2 - low / 2) / (high / 2 - low / 2)
-        places = np.clip(places, 0.0, 1.0)
+        return np.clip(places, 0.0, 1.0)
+
+    def _transformed(self, X: np.ndarray) -> Any:
+        places = self._places(X)
         if self.n_splines_ == 1:
             return np.nan_to_num(2.0 * places - 1.0, nan=0.0)
         knots = np.linspace(0.0, 1.0, self.n_splines_)
@@ -211,10 +306,18 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
     def _n_splines_out(self) -> list[int]:
         return [self.n_splines_] * self.n_features_in_
 
-    def _planned_guarantee(self, n_features: int | None) -> Guarantee:
-        """What a fit is charged, from parameters and the number of columns alone."""
-        target = self._target()
-        return target if n_features is None else planned(target, n_features, self.quantiles)
+    def _planned_guarantee(
+        self, n_features: int | None, n_units: int | None = None, unit: str = "record"
+    ) -> Guarantee:
+        target = self._target(unit)
+        if n_features is None or (n_units is None and self._reads_count):
+            return target
+        method = self._method(target, n_features, n_units)
+        if method == "public":
+            return self._free(unit)
+        if method == "moments":
+            return AsinhMoments.plan(target, n_columns=n_features).guarantee
+        return planned(target, n_features, self.quantiles)
 
     def _n_outputs(self, n_features: int | None) -> int | None:
         """Number of columns that come out; None where it is not known yet."""
@@ -222,17 +325,24 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
             return None
         return n_features * (self.n_splines or 1)
 
-    def _least_guarantee(self, n_features: int | None, n_samples: int) -> Guarantee:
-        """Of bounds that are hardly more than noise, of a public number of rows."""
-        if n_features is None or not is_auto(self.quantiles):
-            return self._free()
-        return least_guarantee(self._target(), n_samples, n_columns=n_features)
+
+def share_needed(need: BoundedRangeDP, target: ApproxDP) -> float:
+    """Share of a budget that a step takes to give at least ``need``: of mu squared, or epsilon.
+
+    A point tells little of few selections: they count as half a range each, too.
+    """
+    epsilon = need.epsilon_at(target.delta) * _TOLERANCE_SLACK
+    if target.delta == 0.0:
+        return epsilon / target.epsilon
+    half_ranges = math.hypot(*need.epsilons) / 2.0
+    mu = max(gaussian_mu(epsilon=epsilon, delta=target.delta) if epsilon else 0.0, half_ranges)
+    return (_TOLERANCE_SLACK * mu / target.gaussian_target().mu) ** 2
 
 
 def planned(target: ApproxDP, n_columns: int, quantiles: Any) -> BoundedRangeDP:
     """Guarantee of quantiles of any number of rows and any search ranges."""
     release = QuantileRelease.plan(
-        target, n_columns=n_columns, n_samples_public=_LIMIT_ROWS, quantiles=quantiles, n_cells=2
+        target, n_columns=n_columns, n_samples_public=_LIMIT_USERS, quantiles=quantiles, n_cells=2
     )
     return release.guarantee
 

@@ -26,10 +26,14 @@ from skdp._validation import (
 from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.mechanisms._cells import cell_edges, checked_ranges, counts_below
+from skdp.preprocessing._asinh_moments import AsinhMoments
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, bounded_range_epsilon
+from skdp.rows._users import USER_PARTS, Users
 
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
 _GRID_PARTS = 2**20
+_GRID_PARTS_USERS = 2**14  # times the parts of as many users as there may be
+_LIMIT_USERS = 2**28
 _GRID_CELLS = 2**14
 _GRID_STEP, _GRID_HALVINGS = 1e-3, 8  # in which epsilons are looked for
 _GRID_DOWN, _GRID_UP = 0.9, 1.02  # and the mu that bounds leave
@@ -52,6 +56,10 @@ class QuantileRelease:
     direction; adding or removing one by at most ``max(q, 1 - q)``. So changes of utilities differ
     by at most twice that from cell to cell, and each selection has a bounded range of
     ``epsilon``. A record has a value in every column, and all selections compose.
+
+    A user counts with the share of their rows that lie below an edge, from 0 to 1, where a row
+    counts with 0 or 1: replacing all rows of a user, or adding or removing them, moves the same
+    numbers as far. Shares are rounded down to whole parts, which keeps their order.
 
     Parameters
     ----------
@@ -136,8 +144,9 @@ class QuantileRelease:
         epsilon = _epsilon(target, n_selections, counts)
         guarantee = _guarantee(target, epsilon, n_selections, counts)
         # Utilities are whole numbers for so many rows.
-        if n_samples_public is not None and n_samples_public > _LIMIT_ROWS:
-            raise ValueError(f"X must have at most {_LIMIT_ROWS} rows; got {n_samples_public}.")
+        most, units = (_LIMIT_ROWS, "rows") if target.unit == "record" else (_LIMIT_USERS, "users")
+        if n_samples_public is not None and n_samples_public > most:
+            raise ValueError(f"X must have at most {most} {units}; got {n_samples_public}.")
         if n_samples_public is not None and probabilities is None:
             _check_enough(target, epsilon, n_samples_public, n_columns, n_cells)
         edges = tuple(made[limits] for limits in ranges)
@@ -153,7 +162,9 @@ class QuantileRelease:
         q = _rows_over(n_cells) / (max(n_samples, 1.0) * self.epsilon)
         return _on_grid(min(max(q, defaults.LEAST_TAIL), defaults.WIDEST_TAIL))
 
-    def __call__(self, columns: np.ndarray, noise: NoiseSource) -> np.ndarray:
+    def __call__(
+        self, columns: np.ndarray, noise: NoiseSource, users: Users | None = None
+    ) -> np.ndarray:
         """Release the cells.
 
         Parameters
@@ -163,15 +174,25 @@ class QuantileRelease:
 
         noise : NoiseSource
 
+        users : Users, default=None
+            Owners of the rows, where the guarantee is for users.
+
         Returns
         -------
         ndarray of shape (n_columns, n_quantiles, 2)
             Lower and upper edge of each cell.
         """
-        return self._cells(columns, self._probabilities(columns, noise), noise)
+        n_units = len(columns) if users is None else users.n_users
+        return self._cells(columns, self.level(n_units, noise)[1], noise, users)
 
     def bounds(
-        self, columns: np.ndarray, noise: NoiseSource, *, keep_sign: bool = False
+        self,
+        columns: np.ndarray,
+        noise: NoiseSource,
+        users: Users | None = None,
+        *,
+        level: tuple[float, tuple[float, ...]] | None = None,
+        keep_sign: bool = False,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Release bounds of each column: `__call__`, and what follows from it.
 
@@ -181,8 +202,11 @@ class QuantileRelease:
 
         Parameters
         ----------
-        columns, noise
+        columns, noise, users
             See `__call__`.
+
+        level : (float, tuple of float), default=None
+            What `level` has returned.
 
         keep_sign : bool, default=False
             Widen to 0 at most where cells are on one side of it.
@@ -195,8 +219,10 @@ class QuantileRelease:
             Whether 0 lies in the lowest cell, and in the highest. Values are 0 there and hardly
             any are beyond, so that the bound is not moved outwards.
         """
-        probabilities = self._probabilities(columns, noise)
-        cells = self._cells(columns, probabilities, noise)
+        if level is None:
+            level = self.level(len(columns) if users is None else users.n_users, noise)
+        probabilities = level[1]
+        cells = self._cells(columns, probabilities, noise, users)
         spikes = (cells[:, :, 0] <= 0.0) & (cells[:, :, 1] > 0.0)
         places = np.arange(len(cells))
         lowest, highest = cells[:, :, 0].argmin(axis=1), cells[:, :, 1].argmax(axis=1)
@@ -213,11 +239,14 @@ class QuantileRelease:
             high = np.minimum(high + margin[:, 1], ends[:, 1])
         return np.column_stack([low, high]), spikes
 
-    def _probabilities(self, columns: np.ndarray, noise: NoiseSource) -> tuple[float, ...]:
-        """Probabilities of the quantiles, in the grid of `_GRID_PARTS`."""
+    def level(self, n_units: int, noise: NoiseSource) -> tuple[float, tuple[float, ...]]:
+        """Number of rows, or users, and probabilities of the quantiles by it.
+
+        Where the number is private and decides, it is released: then it is noisy.
+        """
+        count = float(n_units)
         if self.probabilities is not None:
-            return self.probabilities
-        count = float(len(columns))
+            return count, self.probabilities
         if self.n_samples is None:
             # One row more or less; the log-density moves by epsilon at most, up or down.
             pure = ApproxDP(defaults.PREPARING * self.epsilon / 2, adjacency="add-remove")
@@ -225,23 +254,39 @@ class QuantileRelease:
             noisy = release_value(count, law=law, sensitivity=1.0, error=0.0, random_state=noise)
             count = float(noisy)
         q = self.tail(count)
-        return q, 1.0 - q
+        return count, (q, 1.0 - q)
+
+    def is_enough(self, n_units: float) -> bool:
+        """Whether the widest quantiles of so many rows, or users, are more than noise."""
+        n_cells = max(len(edges) for edges in self.edges) - 1
+        return self.epsilon >= _least_range(n_units, n_cells)
+
+    def moments(self) -> AsinhMoments:
+        """Release with the same guarantee, one number in place of each selection."""
+        ends = [(float(edges[0]), float(edges[-1])) for edges in self.edges]
+        return AsinhMoments.in_place_of(self.guarantee, self.epsilon, ends)
 
     def _cells(
-        self, columns: np.ndarray, probabilities: Sequence[float], noise: NoiseSource
+        self,
+        columns: np.ndarray,
+        probabilities: Sequence[float],
+        noise: NoiseSource,
+        users: Users | None,
     ) -> np.ndarray:
-        parts = np.array([round(q * _GRID_PARTS) for q in probabilities])
+        grid, unit = (_GRID_PARTS, 1) if users is None else (_GRID_PARTS_USERS, USER_PARTS)
+        parts = np.array([round(q * grid) for q in probabilities])
         is_replaced = self.guarantee.adjacency == "replace-one"
-        moved = _GRID_PARTS if is_replaced else np.maximum(parts, _GRID_PARTS - parts)
+        moved = grid if is_replaced else np.maximum(parts, grid - parts)
         released = np.empty((len(self.edges), len(parts), 2))
         for j, edges in enumerate(self.edges):
-            below = counts_below(columns[:, j], edges)
-            utilities = -_GRID_PARTS * below[:-1] + parts[:, None] * below[-1]  # q n - c_i
-            misses = np.maximum(-utilities, utilities - _GRID_PARTS * np.diff(below))
+            owned = None if users is None else users.rank_parts(columns[:, j])
+            below = counts_below(columns[:, j], edges, owned)
+            utilities = -grid * below[:-1] + parts[:, None] * below[-1]  # q n - c_i
+            misses = np.maximum(-utilities, utilities - grid * np.diff(below))
             chosen = select(
                 -np.maximum(misses, 0),
                 epsilon=self.epsilon,
-                spread=2 * moved,
+                spread=2 * unit * moved,
                 random_state=noise,
                 purpose="quantiles of a column",
             )
@@ -409,8 +454,8 @@ def least_guarantee(
     return _guarantee(pure, _least_range(n_samples, n_cells), 2 * n_columns)
 
 
-def _least_range(n_samples: int, n_cells: int) -> float:
-    return _rows_over(n_cells) / (defaults.WIDEST_TAIL * max(n_samples, 1))
+def _least_range(n_samples: float, n_cells: int) -> float:
+    return _rows_over(n_cells) / (defaults.WIDEST_TAIL * max(n_samples, 1.0))
 
 
 def _check_enough(
@@ -469,7 +514,7 @@ def bounds_and_rest(
         part = replace(target, epsilon=share * target.epsilon)
         rest = replace(target, epsilon=target.epsilon - part.epsilon)
         return QuantileRelease.plan(part, **sizes), rest
-    gaussian = partial(GaussianDP, adjacency=target.adjacency)
+    gaussian = partial(GaussianDP, adjacency=target.adjacency, unit=target.unit)
     mu = target.gaussian_target().mu
     part = replace(target, epsilon=gaussian(share**0.5 * mu).epsilon_at(target.delta))
     bounds = QuantileRelease.plan(part, **sizes)

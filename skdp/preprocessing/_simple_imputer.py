@@ -1,23 +1,18 @@
 """Replacing missing values by what is learned within a budget, or by a public constant."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from skdp._defaults import pipeline as defaults
-from skdp._random._source import NoiseSource
 from skdp._validation import (
     SEARCH_RANGE,
     boolean,
-    counts,
     finite,
     one_of,
-    plain_arguments,
     short_repr,
 )
-from skdp.mechanisms import select
 from skdp.preprocessing._base import (
     PrivateTransformer,
     array_of,
@@ -25,97 +20,15 @@ from skdp.preprocessing._base import (
     label_codes,
     per_column,
 )
+from skdp.preprocessing._most_frequent import MostFrequentRelease
 from skdp.preprocessing._quantile_scaler import planned
-from skdp.preprocessing._quantiles import QuantileRelease, selections_guarantee
+from skdp.preprocessing._quantiles import QuantileRelease
 from skdp.privacy import (
     ApproxDP,
-    BoundedRangeDP,
     Guarantee,
-    bounded_range_epsilon,
-    n_records_changed,
 )
 from skdp.rows._inputs import checked_rows, is_missing
-
-
-@dataclass(frozen=True)
-class MostFrequentRelease:
-    """For each column, the category that most rows have, or one that nearly as many have.
-
-    Privacy: the utility of a category is the number of its rows. Replacing a record takes a row
-    from one category at most and gives it to another, so that changes of utilities differ by at
-    most 2 from category to category; adding or removing one changes one number by 1. Each
-    selection has a bounded range of ``epsilon``. A record has one category in every column, and
-    all selections compose. A column with one category is not looked at.
-
-    Parameters
-    ----------
-    epsilon : float
-        Bounded range of each selection.
-
-    n_categories : tuple of int
-        Of each column, public.
-
-    guarantee : BoundedRangeDP
-
-    References
-    ----------
-    McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007. Dong, Durfee and
-    Rogers, "Optimal differential privacy composition for exponential mechanisms", ICML 2020.
-    """
-
-    epsilon: float
-    n_categories: tuple[int, ...]
-    guarantee: BoundedRangeDP
-
-    @classmethod
-    @plain_arguments
-    def plan(cls, target: ApproxDP, *, n_categories: Sequence[int]) -> Self:
-        """Release that meets ``target``, from public numbers.
-
-        Parameters
-        ----------
-        target : ApproxDP
-
-        n_categories : sequence of int
-            Number of public categories of each column.
-
-        Returns
-        -------
-        MostFrequentRelease
-        """
-        sizes = tuple(int(size) for size in counts(n_categories=n_categories, least=1))
-        n_selections = sum(size > 1 for size in sizes)
-        epsilon = bounded_range_epsilon(target, max(n_selections, 1))
-        guarantee = selections_guarantee(target, epsilon, n_selections, "categories")
-        return cls(epsilon, sizes, guarantee)
-
-    def __call__(self, codes: np.ndarray, noise: NoiseSource) -> np.ndarray:
-        """Release the places of the categories.
-
-        Parameters
-        ----------
-        codes : ndarray of int, shape (n_samples, n_columns)
-            Place of each row's category; -1 where it is missing or none of them.
-
-        noise : NoiseSource
-
-        Returns
-        -------
-        ndarray of int, shape (n_columns,)
-        """
-        places = np.zeros(len(self.n_categories), dtype=int)
-        spread = n_records_changed(self.guarantee.adjacency)
-        for j, size in enumerate(self.n_categories):
-            if size > 1:
-                places[j] = select(
-                    np.bincount(codes[:, j] + 1, minlength=size + 1)[1:],
-                    epsilon=self.epsilon,
-                    spread=spread,
-                    random_state=noise,
-                    purpose="the most frequent category of a column",
-                )
-        return places
-
+from skdp.rows._users import Users
 
 _GRID_DIGITS = 17  # that tell floats apart
 _STRATEGIES = ("median", "most_frequent", "constant")
@@ -245,32 +158,34 @@ class DPSimpleImputer(PrivateTransformer):
         one_of(_STRATEGIES, strategy=self.strategy)
         boolean(add_indicator=self.add_indicator)
 
-    def _plan(self, X: np.ndarray) -> QuantileRelease | MostFrequentRelease | None:
+    def _plan(
+        self, target: ApproxDP, n_units: int
+    ) -> QuantileRelease | MostFrequentRelease | None:
         if self.strategy == "constant":
             return None
         if self.strategy == "median":
             return QuantileRelease.plan(
-                self._target(),
+                target,
                 n_columns=self.n_features_in_,
                 n_samples_public=None,
                 quantiles=(0.5,),
                 search_range=per_column(self._column_names, search_range=self.search_range),
             )
-        return self._most_frequent(self.n_features_in_, self._column_names)
+        return self._most_frequent(target, self.n_features_in_, self._column_names)
 
-    def _most_frequent(self, n: int, names: Any) -> MostFrequentRelease:
+    def _most_frequent(self, target: ApproxDP, n: int, names: Any) -> MostFrequentRelease:
         sizes = [*map(len, self._categories(n, names))]
-        return MostFrequentRelease.plan(self._target(), n_categories=sizes)
+        return MostFrequentRelease.plan(target, n_categories=sizes)
 
-    def _learn(self, X: np.ndarray, release: Any, noise: Any) -> None:
+    def _learn(self, X: np.ndarray, release: Any, noise: Any, users: Users | None) -> None:
         if self.strategy == "constant":
             values = self._fill_values()
         elif self.strategy == "median":
-            values = [_roundest(low, high) for ((low, high),) in release(X, noise)]
+            values = [_roundest(low, high) for ((low, high),) in release(X, noise, users)]
         else:
             lists = self._categories(self.n_features_in_, self._column_names)
             codes = [label_codes(X[:, j], own) for j, own in enumerate(lists)]
-            places = release(np.column_stack(codes), noise)
+            places = release(np.column_stack(codes), noise, users)
             values = [own[place] for own, place in zip(lists, places, strict=True)]
         self.statistics_ = array_of(values, X.dtype)
 
@@ -285,16 +200,18 @@ class DPSimpleImputer(PrivateTransformer):
         indicators = [f"missingindicator_{name}" for name in names]
         return names + indicators * bool(self.add_indicator)
 
-    def _planned_guarantee(self, n_features: int | None) -> Guarantee:
-        """What a fit is charged, from parameters and the number of columns alone."""
+    def _planned_guarantee(
+        self, n_features: int | None, n_units: int | None = None, unit: str = "record"
+    ) -> Guarantee:
         if self.strategy == "constant":
-            return self._free()
+            return self._free(unit)
+        target = self._target(unit)
         if n_features is None:
-            return self._target()
+            return target
         if self.strategy == "median":
-            return planned(self._target(), n_features, (0.5,))
+            return planned(target, n_features, (0.5,))
         names = list(self.categories) if isinstance(self.categories, Mapping) else None
-        return self._most_frequent(n_features, names).guarantee
+        return self._most_frequent(target, n_features, names).guarantee
 
     def _n_outputs(self, n_features: int | None) -> int | None:
         """Number of columns that come out; None where it is not known yet."""

@@ -13,16 +13,21 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdp._defaults import kernel as defaults
+from skdp._defaults import pipeline as preparing
 from skdp._random._source import NoiseSource
 from skdp._validation import finite, plain_arguments, short_repr
 from skdp.learner import Release
 from skdp.preprocessing._quantiles import QuantileRelease, least_epsilon
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee, gaussian_epsilon
+from skdp.rows._users import Users
 
 R = TypeVar("R", bound=Release)
 
-# Part of the squared mu, or of a pure epsilon, that bounds take.
+# Part of the squared mu, or of a pure epsilon, that bounds take, and what they may take at most
+# where they need more.
 _SHARE, _PURE_SHARE = float(defaults.BOUNDS_SHARE), float(defaults.SHARE)
+_MOST_SHARE = float(preparing.MOST_PREPARING)
+_TOLERANCE_LEAST = 1e-5  # of the least budget, above what is needed
 _NARROWEST = 1e-6  # search range beside its largest value: cells are far from the digits of floats
 
 
@@ -85,7 +90,7 @@ class TargetBounds:
                 f"and delta={target.delta:g}, or y_bounds be given, from what is known without "
                 f"the data; got {target.epsilon:.6g}."
             )
-        part = _share_of(replace(target, refined=None))
+        part = _share_of(replace(target, refined=None), n_samples)
         quantiles = QuantileRelease.plan(
             part, n_columns=1, n_samples_public=n_samples, search_range=search_range
         )
@@ -107,15 +112,13 @@ class TargetBounds:
         -------
         float
         """
-        if n_samples is None or target.adjacency == "add-remove":
-            return 0.0
-        least = least_epsilon(replace(target, delta=0.0, refined=None), n_samples, n_columns=1)
+        least = _least_pure(target, n_samples)
         if target.delta == 0.0:
-            least /= _PURE_SHARE
+            least /= _MOST_SHARE
         else:  # as in `_share_of`, the other way round
-            mu = least / (4.0 * math.sqrt(_SHARE / 2.0))
+            mu = least / (4.0 * math.sqrt(_MOST_SHARE / 2.0))
             least = gaussian_epsilon(mu=mu, delta=target.delta)
-        least *= 1.0 + 1e-6
+        least *= 1.0 + _TOLERANCE_LEAST
         if least == 0.0:  # delta alone is enough for so many rows
             return 0.0
         digit = 10.0 ** (math.floor(math.log10(least)) - 4)
@@ -163,21 +166,25 @@ class TargetBounds:
             source="; ".join(source for source in (total.source, then.source) if source),
         )
 
-    def __call__(self, y: np.ndarray, noise: NoiseSource) -> tuple[float, float]:
+    def __call__(
+        self, y: np.ndarray, noise: NoiseSource, users: Users | None = None
+    ) -> tuple[float, float]:
         """Release the bounds.
 
         Parameters
         ----------
         y : ndarray of shape (n_samples,)
-            One row of each user if the target is for them.
 
         noise : NoiseSource
+
+        users : Users, default=None
+            Owners of the rows if the target is for them.
 
         Returns
         -------
         (float, float)
         """
-        bounds, _ = self.quantiles.bounds(np.reshape(y, (-1, 1)), noise, keep_sign=True)
+        bounds, _ = self.quantiles.bounds(np.reshape(y, (-1, 1)), noise, users, keep_sign=True)
         low, high = bounds[0].tolist()
         return low, high
 
@@ -232,9 +239,20 @@ def check_search_range(search_range: Any) -> None:
         )
 
 
-def _share_of(target: ApproxDP) -> ApproxDP:
+def _least_pure(target: ApproxDP, n_samples: int | None) -> float:
+    """Least epsilon of two selections that are more than noise; 0 of a private number of rows."""
+    if n_samples is None or target.adjacency == "add-remove":
+        return 0.0
+    return least_epsilon(replace(target, delta=0.0, refined=None), n_samples, n_columns=1)
+
+
+def _share_of(target: ApproxDP, n_samples: int | None) -> ApproxDP:
     """Pure part of a budget for two selections: as Gaussian noise, half a range is its mu."""
+    least = _least_pure(target, n_samples) * (1.0 + _TOLERANCE_LEAST / 4.0)
     if target.delta == 0.0:
-        return replace(target, epsilon=_PURE_SHARE * target.epsilon)
-    each = 2.0 * target.gaussian_target().mu * math.sqrt(_SHARE / 2.0)
+        share = min(max(_PURE_SHARE, least / target.epsilon), _MOST_SHARE)
+        return replace(target, epsilon=share * target.epsilon)
+    mu = target.gaussian_target().mu
+    share = min(max(_SHARE, 2.0 * (least / (4.0 * mu)) ** 2), _MOST_SHARE)
+    each = 2.0 * mu * math.sqrt(share / 2.0)
     return replace(target, epsilon=2.0 * each, delta=0.0)

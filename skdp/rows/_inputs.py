@@ -7,6 +7,7 @@ types, shapes and names of columns.
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -58,7 +59,7 @@ def framed(X):
     if home in _AS_THEY_ARE:
         return X
     if home == "pyarrow":
-        return X.to_pandas() if hasattr(X, "to_pandas") else X
+        return X.to_pandas(date_as_object=False) if hasattr(X, "to_pandas") else X
     with suppress(ImportError):  # which newer versions of scikit-learn need themselves
         import narwhals
 
@@ -314,6 +315,7 @@ def _well_formed(X, dtype):
         check_unmasked(X, "X")
         if dtype is not object:
             _check_no_times(X)
+            X = _with_nan(X)
         return X
     try:
         if X.format == "lil":
@@ -334,6 +336,17 @@ def _well_formed(X, dtype):
         raise ValueError(
             "X must be a well-formed sparse matrix: its indices and pointers do not fit its shape."
         ) from None
+    return X
+
+
+def _with_nan(X):
+    """Rows in which NaN stands for missing objects, of which pandas has kinds of its own."""
+    dtypes = _dtypes_of(X) if hasattr(X, "iloc") else ()
+    if any(str(dtype).startswith(("object", "decimal")) for dtype in dtypes):
+        return X.astype(object).mask(X.isna(), np.nan)
+    pandas: Any = sys.modules.get("pandas")  # which must be loaded to have made one of these
+    if pandas is not None and isinstance(X, np.ndarray) and X.dtype == object:
+        return np.where(pandas.isna(X), np.nan, X)
     return X
 
 

@@ -26,6 +26,9 @@ _KINDS = "biuSUmM"
 # Integers beyond that are no floats.
 _LARGEST_WHOLE = 2**53
 
+# Whole parts in which a user's values are counted, where sums must be whole numbers.
+USER_PARTS = 2**10
+
 # Odd numbers of a mixer whose outputs pass for random (Steele, Lea and Flood, "Fast splittable
 # pseudorandom number generators", OOPSLA 2014).
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -85,6 +88,85 @@ class Users:
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         return cls(place[codes], len(order))
+
+    def rank_parts(self, values: np.ndarray) -> np.ndarray:
+        """Whole parts of a user for each of their values, in the order of these.
+
+        Of those of a user that lie below a number the parts sum to ``USER_PARTS`` times their
+        share among the user's values, rounded down. So the sum grows with the number, is at most
+        ``USER_PARTS``, and depends on no other user.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_samples,)
+            NaN is missing, and has no part.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_samples,)
+        """
+        parts = np.zeros(len(values), dtype=np.int64)
+        present = np.flatnonzero(~np.isnan(values))
+        codes = self.codes[present]
+        counts = np.bincount(codes, minlength=self.n_users)
+        order = np.lexsort((values[present], codes))
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        of_owner = np.repeat(counts, counts)
+        upper, lower = ((rank + up) * USER_PARTS // np.maximum(of_owner, 1) for up in (1, 0))
+        parts[present[order]] = upper - lower
+        return parts
+
+    def means(self, values: np.ndarray) -> np.ndarray:
+        """Mean of the values of each user; NaN of those who have none, as missing ones are."""
+        present = ~np.isnan(values)
+        counts = np.bincount(self.codes[present], minlength=self.n_users)
+        sums = np.bincount(self.codes[present], values[present], minlength=self.n_users)
+        return np.divide(sums, counts, out=np.full(self.n_users, np.nan), where=counts > 0)
+
+    def most_frequent(self, codes: np.ndarray) -> np.ndarray:
+        """Code that most rows of each user have, the least of those that are as frequent.
+
+        Parameters
+        ----------
+        codes : ndarray of int64, shape (n_samples,)
+            From 0.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_users,)
+        """
+        size = int(codes.max()) + 1
+        pairs, counts = np.unique(self.codes * size + codes, return_counts=True)
+        owners, found = np.divmod(pairs, size)
+        order = np.lexsort((found, -counts, owners))
+        first = np.unique(owners[order], return_index=True)[1]
+        return found[order][first]
+
+    def shares_of(self, codes: np.ndarray, size: int) -> np.ndarray:
+        """Sum over users of the whole parts that each code has among their rows.
+
+        Parts of a user sum to ``USER_PARTS`` at most.
+
+        Parameters
+        ----------
+        codes : ndarray of int64, shape (n_samples,)
+            Negative where a row has none, and does not count.
+
+        size : int
+            Of the codes.
+
+        Returns
+        -------
+        ndarray of int64, shape (size,)
+        """
+        valid = codes >= 0
+        owners = self.codes[valid]
+        counts = np.bincount(owners, minlength=self.n_users)
+        pairs, found = np.unique(owners * size + codes[valid], return_counts=True)
+        owners, which = np.divmod(pairs, size)
+        totals = np.zeros(size, dtype=np.int64)
+        np.add.at(totals, which, found * USER_PARTS // counts[owners])
+        return totals
 
     def chunks(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows in chunks of one user and at most ``most`` rows each, short chunks first.
@@ -297,7 +379,7 @@ def chosen_rows(
     counts = np.bincount(codes)
     starts = np.cumsum(counts) - counts
     place = np.arange(len(codes)) - np.repeat(starts, counts)  # of a row among its owner's
-    keys = np.repeat(_keys(groups, by_user[starts], seed), counts)
+    keys = np.repeat(id_keys(groups, by_user[starts], seed), counts)
     drawn = np.lexsort((place, _mixed(keys, place), codes[by_user]))
     kept = np.sort(drawn[place < max_rows])  # after the draw, rows are user by user as before
     if repeat:
@@ -308,8 +390,8 @@ def chosen_rows(
     return by_user[kept]
 
 
-def _keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
-    """One number for each user, from its id."""
+def id_keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
+    """One number of 64 bits for the id of each of these rows, by a public seed."""
     ids = ids_of(groups)[rows].tolist()
     key = str(seed).encode()[:64]
     texts = (_text(one).encode("utf-8", "surrogatepass") for one in ids)

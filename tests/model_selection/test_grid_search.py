@@ -46,7 +46,7 @@ def search(grid=GRID, model=None, **options):
 
 def parts_of(found):
     """Guarantee of each fit, of the choice and of the score, as they are told in words."""
-    return {name: text for name, _, text in found.division_}
+    return {name: text for name, _, text in found.budget_}
 
 
 @pytest.mark.parametrize("delta", [0.0, DELTA])
@@ -219,7 +219,8 @@ def test_a_row_that_a_model_fails_at_moves_no_other_row():
     point = ApproxDP(1.0)
     loss = row_loss("accuracy", Picky(), classes=[False, True])
     candidates = Candidates(Picky(), X, y, Schema(2), loss)
-    model, losses = candidates.tried({}, point, (X, y), 0, (X, y))
+    all_rows = {"X": X, "y": y}
+    model, losses = candidates.tried({}, point, all_rows, 0, {**all_rows, "users": None})
     good = np.setdiff1d(np.arange(300), [17, 230])
     assert losses[[17, 230]].tolist() == [1.0, 1.0]
     assert_array_equal(losses[good], loss(model, X[good], y[good]))
@@ -337,7 +338,7 @@ def test_candidates_are_compared_by_rows_that_they_were_not_fitted_to():
         seen = []
 
         def spied(*args, seen=seen):
-            seen.append((args[3][0][:, 2], args[5][0][:, 2]))
+            seen.append((args[3]["X"][:, 2], args[5]["X"][:, 2]))
             return _tried(*args)
 
         with pytest.MonkeyPatch.context() as patch:

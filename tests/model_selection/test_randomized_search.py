@@ -105,9 +105,9 @@ class Spy:
         self._evaluation, self._scored = evaluation, scored
         self.guarantee = evaluation.guarantee
 
-    def __call__(self, model, X, y, noise):
+    def __call__(self, model, X, y, noise, users):
         self._scored.append(X)
-        return self._evaluation(model, X, y, noise)
+        return self._evaluation(model, X, y, noise, users)
 
 
 @pytest.mark.parametrize("count", [1, 31])
@@ -180,7 +180,7 @@ def test_nothing_of_other_runs_is_kept(fits, monkeypatch):
         "best_score_",
         "best_evaluation_",
         "guarantee_",
-        "division_",
+        "budget_",
         "n_features_in_",
     }
 

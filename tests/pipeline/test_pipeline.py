@@ -114,7 +114,7 @@ def test_what_is_charged_is_within_the_budget_and_covers_all_steps():
     own = [pipeline.steps_[0][1].named_transformers_[name] for name in ("numbers", "codes")]
     own.append(pipeline["model"])
     assert compose([step.guarantee_ for step in own]).epsilon_at(DELTA) < 20.3
-    assert [path for path, _, _ in pipeline.division_] == [
+    assert [path for path, _, _ in pipeline.budget_] == [
         "columns__numbers",
         "columns__codes",
         "model",
@@ -135,34 +135,36 @@ def test_a_step_that_spends_more_than_was_planned_is_noticed():
     assert not hasattr(pipeline, "steps_")
 
 
-def least_of(pipeline, X, y):
-    """The number that a refusal names, which must be one sentence."""
-    with pytest.raises(ValueError, match=r"^epsilon must be at least .* n_samples=\d+") as error:
-        pipeline.fit(X, y)
-    told = str(error.value)
-    assert told.count("at least") == 1 and ". " not in told
-    return float(told.split("at least ")[1].split()[0])
-
-
-@pytest.mark.parametrize(
-    "model, share, delta",
-    [
-        (DPLogisticRegression(), 0.3, 0.0),
-        (DPLogisticRegression(), None, DELTA),
-        (DPKernelRidge(y_bounds="auto"), 0.3, 0.0),
-    ],
-)
-def test_the_least_budget_for_the_rows_is_named_before_the_charge(model, share, delta):
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("owned", [False, True])
+def test_bounds_get_the_least_share_that_tells_them_and_few_rows_get_moments(delta, owned):
     X, y = people()
-    book = BudgetLedger(epsilon=5.0, delta=DELTA)
-    given = "auto" if share is None else {"bounds": share}
-    steps = [("bounds", DPQuantileScaler()), ("model", model)]
-    pipeline = DPPipeline(steps, 0.1, delta, shares=given, ledger=book)
-    least = least_of(pipeline, X[["age", "pay"]], y)
-    assert not book.history()
-    pipeline.set_params(epsilon=least, ledger=None).fit(X[["age", "pay"]], y)
-    below = pipeline.set_params(epsilon=0.999 * least)
-    assert least_of(below, X[["age", "pay"]], y) == least
+    X = X[["age", "pay"]]
+    groups = np.arange(len(y)) if owned else None
+    steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())]
+
+    def fitted(epsilon, shares="auto"):
+        book = BudgetLedger(epsilon=20.0, delta=DELTA)
+        pipeline = DPPipeline(steps, epsilon, delta, shares=shares, ledger=book)
+        pipeline.fit(X, y, groups=groups)
+        (entry,) = book.history()
+        assert entry.guarantee.epsilon == epsilon and pipeline.guarantee_.delta == delta
+        ((_, share, told), _) = pipeline.budget_
+        return share, pipeline["bounds"].method_, told
+
+    ample, method, _ = fitted(20.0)
+    assert (ample, method) == (0.1, "quantiles")
+    tried = [fitted(epsilon) for epsilon in np.geomspace(0.05, 3.0, 20)]
+    needed = [share for share, method, _ in tried if method == "quantiles"]
+    assert needed == sorted(needed, reverse=True) and 0.3 < needed[0] <= 0.5
+    few = [(share, method, told) for share, method, told in tried if method != "quantiles"]
+    if delta:
+        assert all(0.1 <= share <= 0.25 and method == "moments" for share, method, _ in few)
+    else:
+        assert all(
+            share == 0.0 and method == "public" and "0-diff" in t for share, method, t in few
+        )
+    assert few and fitted(0.05, {"bounds": 0.3})[0] == 0.3  # what is given is taken
 
 
 @pytest.mark.parametrize("kind", ["table", "polars", "narwhals"])

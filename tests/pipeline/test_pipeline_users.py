@@ -1,6 +1,7 @@
-"""Pipelines for users: the last step alone learns, and what it promises is for users."""
+"""Pipelines for users: what all steps promise is for users."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn import config_context
@@ -11,10 +12,16 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_s
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from skdp.audit import replay
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression
 from skdp.pipeline import DPPipeline, guarantee_of
-from skdp.preprocessing import DPQuantileScaler
+from skdp.preprocessing import (
+    DPOneHotEncoder,
+    DPQuantileScaler,
+    DPSimpleImputer,
+    make_private_preprocessor,
+)
 from skdp.privacy import BudgetLedger
 
 
@@ -46,7 +53,7 @@ def test_a_pipeline_for_users_is_its_model_for_users(kind, adjacency, delta):
     assert claim.refined is None or claim.refined.unit == "user"
     assert fitted["model"].guarantee_.unit == "user"
     assert fitted["model"].guarantee_._plain() == claim._plain()
-    ((name, share, told),) = fitted.division_
+    ((name, share, told),) = fitted.budget_
     assert (name, share) == ("model", 1.0) and "one user" in told
     (entry,) = ledger.history()
     assert entry.guarantee.unit == ledger.spent().unit == "user"
@@ -54,22 +61,85 @@ def test_a_pipeline_for_users_is_its_model_for_users(kind, adjacency, delta):
         fitted.fit(X, y)
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(
     "step",
     [
         DPQuantileScaler(),
+        DPSimpleImputer(),
         Pipeline([("inner", DPQuantileScaler())]),
         FeatureUnion([("inner", DPQuantileScaler())]),
-        ColumnTransformer([("inner", DPQuantileScaler(), [0, 1])]),
+        ColumnTransformer([("inner", DPQuantileScaler(), [0, 1]), ("rest", Normalizer(), [2])]),
     ],
     ids=lambda step: type(step).__name__,
 )
-def test_a_step_that_learns_from_records_is_refused_before_a_charge(step):
+def test_every_step_learns_from_users(step, adjacency):
     X, y, groups = crowd()
     ledger = BudgetLedger(epsilon=2.0, delta=1e-5)
-    with pytest.raises(ValueError, match="groups must be None where a step learns") as told:
-        pipeline(("bounds", step), ledger=ledger, random_state=None).fit(X, y, groups=groups)
-    assert "bound_contributions" in str(told.value) and "'bounds" in str(told.value)
+    whole = pipeline(("first", step), ledger=ledger, random_state=None, adjacency=adjacency)
+    whole.fit(X, y, groups=groups)
+    (entry,) = ledger.history()
+    claim = whole.guarantee_
+    assert (claim.epsilon, claim.delta, claim.unit) == (1.0, 1e-6, "user")
+    assert (entry.guarantee.epsilon, entry.guarantee.unit) == (1.0, "user")
+    assert [path.partition("__")[0] for path, *_ in whole.budget_] == ["first", "model"]
+    assert all("one user" in words for _, share, words in whole.budget_ if share)
+    assert whole.predict(X[:3]).shape == (3,)
+    with pytest.raises(ValueError, match="differ in one user"):
+        whole.fit(X, y)
+
+
+def raw_visits(n_users=60, seed=0):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_users), 3)
+    frame = pd.DataFrame(
+        {"dose": rng.lognormal(3.0, 1.0, 3 * n_users), "ward": rng.choice(["A", "B"], 3 * n_users)}
+    )
+    return frame, (frame["dose"] > 20).astype(int).to_numpy(), groups
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_hostile_users_move_a_raw_frame_no_further_than_is_claimed(adjacency):
+    frame, y, groups = raw_visits()
+    prepare = make_private_preprocessor({"numeric": ["dose"], "categorical": ["ward"]})
+    steps = [("prepare", prepare), ("model", DPLogisticRegression())]
+    whole = DPPipeline(steps, 1.0, 1e-3, adjacency=adjacency)
+    report = replay(whole, frame, y, groups=groups, n=48, random_state=0)
+    assert not report.findings and report.share > 0.8
+
+
+def test_a_user_with_many_names_has_one_vote():
+    names = np.array([f"name {i}" for i in range(3000)] + ["A"] * 3000, dtype=object)[:, None]
+    groups = np.r_[np.zeros(3000), np.arange(1, 3001)]
+    encoder = DPOneHotEncoder(1.0, 1e-6).fit(names, groups=groups)
+    assert encoder.categories_[0].tolist() == ["A"]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_names_of_one_user_have_the_chance_of_one_name(adjacency):
+    rng = np.random.default_rng(0)
+    names, groups = rng.integers(0, 3, (200, 2)).astype(float), np.arange(200) // 2
+    encoder = DPOneHotEncoder(2.0, 1e-4, adjacency=adjacency)
+    report = replay(encoder, names, groups=groups, n=60, random_state=0)
+    assert report.passed and report.share > 0.9, str(report)
+    # A name that no user has most often is not there, however often it is tried.
+    names = np.array([f"name {i}" for i in range(20_000)] + ["A"] * 20_001, dtype=object)
+    groups = np.r_[np.zeros(40_001)]
+    encoder = DPOneHotEncoder(200.0, 0.5, adjacency=adjacency).fit(names[:, None], groups=groups)
+    assert set(encoder.categories_[0]) <= {"A"}
+
+
+def test_a_step_without_groups_is_refused_before_a_charge():
+    X, y, groups = crowd()
+    ledger = BudgetLedger(epsilon=2.0, delta=1e-5)
+
+    class ForRecords(DPQuantileScaler):
+        def fit(self, X, y=None):
+            return super().fit(X)
+
+    whole = pipeline(("bounds", ForRecords()), ledger=ledger, random_state=None)
+    with pytest.raises(ValueError, match="a step learns that takes none: Step 'bounds'"):
+        whole.fit(X, y, groups=groups)
     assert not ledger.history()
 
 

@@ -45,6 +45,7 @@ from skdp.pipeline._wrappers import DTYPES, Schema, fault_of, width_of
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
+    DatetimeParts,
     RandomFourierTransformer,
     RowNormClipper,
 )
@@ -72,6 +73,7 @@ PASSING = [
     SparseRandomProjection(n_components=2, random_state=0),
     BoundedScaler((0.0, 1.0)),
     BoundedSplineTransformer((0.0, 1.0)),
+    DatetimeParts(),
     RandomFourierTransformer(n_components=4, random_state=0),
     RowNormClipper(0.5),
 ]

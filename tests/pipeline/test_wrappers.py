@@ -60,7 +60,7 @@ def test_the_estimator_within_has_the_whole_budget_and_one_charge(wrapper, path,
     inner = getattr(whole.steps_[0][1], fitted)
     assert_array_equal(inner.coef_, alone.steps_[0][1].coef_)
     assert whole.guarantee_ == alone.guarantee_
-    assert [name for name, _, _ in whole.division_] == [path]
+    assert [name for name, _, _ in whole.budget_] == [path]
     assert len(ledger.history()) == 1
     assert pickle.loads(pickle.dumps(whole)).guarantee_ == whole.guarantee_
     again = clone(whole).set_params(ledger=None).fit(X, y)
@@ -71,7 +71,7 @@ def test_what_selects_and_what_learns_share_the_budget():
     X, y = problem(4000)
     steps = [("s", SelectFromModel(PRIVATE, max_features=1)), ("m", DPLinearSVC())]
     made = DPPipeline(steps, 4.0, 1e-5, random_state=0, shares={"s__estimator": 0.2}).fit(X, y)
-    assert dict((name, share) for name, share, _ in made.division_) == {
+    assert dict((name, share) for name, share, _ in made.budget_) == {
         "s__estimator": 0.2,
         "m": pytest.approx(0.8),
     }

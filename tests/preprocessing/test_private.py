@@ -1,5 +1,7 @@
 """A frame that nobody has described: which columns are what, and what the pipeline makes of it."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -49,7 +51,11 @@ def test_steps_and_their_parameters():
         n_splines="auto", search_range=(0, 10), norm=2.0, sparse=True
     )
     assert list(prepare.named_steps) == ["columns", "rows"]
-    (_, scaler, numeric), (_, encoder, other) = prepare["columns"].transformers
+    (_, scaler, numeric), (_, encoder, other), *free = prepare["columns"].transformers
+    assert [(name, columns.kind) for name, _, columns in free] == [
+        ("boolean", "boolean"),
+        ("datetime", "datetime"),
+    ]
     assert isinstance(scaler, DPQuantileScaler) and isinstance(encoder, DPOneHotEncoder)
     assert (scaler.n_splines, scaler.search_range, scaler.sparse_output) == ("auto", (0, 10), True)
     assert (numeric.kind, other.kind) == ("numeric", "categorical")
@@ -67,7 +73,8 @@ def test_rows_that_come_out(columns, sparse):
     prepare = ample(make_private_preprocessor(columns, n_splines=4, sparse=sparse))
     rows = prepare.fit_transform(frame)
     names = list(prepare.get_feature_names_out())
-    assert rows.shape == (N, len(names)) == (N, 3 * 4 + 3 * 3)
+    of_truth_values = 1 if columns is None else 3
+    assert rows.shape == (N, len(names)) == (N, 3 * 4 + 2 * 3 + of_truth_values)
     assert names[12:15] == ["city_Bonn", "city_Ulm", "city_infrequent_sklearn"]
     dense = rows.toarray() if sparse else rows
     assert np.allclose(np.linalg.norm(dense, axis=1), 1.0)
@@ -80,12 +87,37 @@ def columns_by_dtype(frame):
     return {name: chosen(frame) for name, _, chosen in parts}
 
 
+KINDS_OF_COLUMNS = ("numeric", "categorical", "boolean", "datetime")
+
+
+def arrow(text):
+    """Dtype of pandas for a type of pyarrow."""
+    pyarrow = pytest.importorskip("pyarrow")
+    kinds = {
+        "bool": pyarrow.bool_(),
+        "int64": pyarrow.int64(),
+        "decimal128(30, 2)": pyarrow.decimal128(30, 2),
+        "timestamp[us]": pyarrow.timestamp("us"),
+        "date32[day]": pyarrow.date32(),
+        "list": pyarrow.list_(pyarrow.int64()),
+    }
+    return pd.ArrowDtype(kinds[text.removesuffix("[pyarrow]")])
+
+
 KINDS = [
     ("int8", "numeric"),
     ("Int64", "numeric"),
     ("Float64", "numeric"),
-    ("bool", "categorical"),
-    ("boolean", "categorical"),
+    ("Decimal", "categorical"),
+    ("bool", "boolean"),
+    ("boolean", "boolean"),
+    ("bool[pyarrow]", "boolean"),
+    ("int64[pyarrow]", "numeric"),
+    ("decimal128(30, 2)[pyarrow]", "numeric"),
+    ("datetime64[ns]", "datetime"),
+    ("datetime64[ns, UTC]", "datetime"),
+    ("timestamp[us][pyarrow]", "datetime"),
+    ("date32[day][pyarrow]", "datetime"),
     ("object", "categorical"),
     ("category", "categorical"),
     ("string", "categorical"),
@@ -94,16 +126,32 @@ KINDS = [
 
 @pytest.mark.parametrize(("dtype", "kind"), KINDS, ids=lambda part: str(part)[:12])
 def test_what_a_dtype_is_taken_for(dtype, kind):
-    values = pd.Series([1, 0, 1]).astype("int64" if dtype != "string" else str)
+    values = pd.Series([1, 0, 1])
+    if "[pyarrow]" in dtype:
+        dtype = arrow(dtype)
+    if dtype == "Decimal":
+        values, dtype = values.map(Decimal).astype(object), object
+    if kind == "datetime":
+        values = pd.to_datetime(values, unit="D")
+    if dtype == "string":
+        values = values.astype(str)
+    if str(dtype).endswith("UTC]"):
+        values = values.dt.tz_localize("UTC")
     frame = pd.DataFrame({"a": values.astype(dtype)})
-    assert columns_by_dtype(frame) == {"numeric": [], "categorical": []} | {kind: ["a"]}
+    assert columns_by_dtype(frame) == {
+        one: ["a"] if one == kind else [] for one in KINDS_OF_COLUMNS
+    }
 
 
-@pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[ns, UTC]", "timedelta64[ns]"])
-def test_dates_are_refused_by_the_name_of_the_column(dtype):
-    frame = people(20).assign(day=pd.Series(range(20)).astype("int64").astype(dtype))
-    with pytest.raises(ValueError, match="dates where dtypes decide, as column 'day' is: make"):
+def test_durations_and_nested_values_are_refused_by_the_name_of_the_column():
+    frame = people(20).assign(day=pd.Series(range(20)).astype("timedelta64[ns]"))
+    with pytest.raises(
+        ValueError, match="durations where dtypes decide, as column 'day' is: make"
+    ):
         make_private_preprocessor().fit(frame)
+    nested = people(20).assign(list=pd.Series([[1]] * 20, dtype=arrow("list")))
+    with pytest.raises(ValueError, match="one value a row; column 'list' does not"):
+        make_private_preprocessor().fit(nested)
 
 
 @NEEDS_POLARS
@@ -111,12 +159,15 @@ def test_polars():
     frame = people()
     columns = {name: frame[name].tolist() for name in frame}
     table = pl.DataFrame(columns).with_columns(pl.col("level").cast(pl.Categorical))
-    assert columns_by_dtype(table) == {"numeric": NUMERIC, "categorical": CATEGORICAL}
+    kinds = {"numeric": NUMERIC, "categorical": ["city", "level"], "boolean": ["old"]}
+    assert columns_by_dtype(table) == {**kinds, "datetime": []}
     prepare = ample(make_private_preprocessor())
     expected = clone(prepare).fit_transform(frame)
     assert np.allclose(prepare.fit_transform(table), expected)
+    dated = table.with_columns(day=pl.date(2020, 1, 1), due=pl.datetime(2020, 1, 1))
+    assert columns_by_dtype(dated) == {**kinds, "datetime": ["day", "due"]}
     with pytest.raises(ValueError, match="as column 'day' is"):
-        columns_by_dtype(table.with_columns(day=pl.date(2020, 1, 1)))
+        columns_by_dtype(table.with_columns(day=pl.duration(days=1)))
     with pytest.raises(ValueError, match="one value a row; column 'list' does not"):
         columns_by_dtype(table.with_columns(list=pl.concat_list("age", "code")))
 
@@ -132,7 +183,11 @@ def test_polars():
             dict(columns={"numeric": ["age"], "categorical": ["age"]}),
             r"each once; got \['age'\] twice",
         ),
-        (dict(norm="max"), "norm must be 'scale', a positive number or None"),
+        (dict(columns={"datetime": ["age"], "boolean": ["age"]}), r"once; got \['age'\] twice"),
+        (dict(columns={"categorical": {"city": "Bonn"}}), "categories must be non-empty lists"),
+        (dict(columns={"categorical": {"city": []}}), "categories must be non-empty lists"),
+        (dict(columns={"categorical": {"city": ["a", "a"]}}), "must not repeat a value"),
+        (dict(norm="max"), "norm must be 'auto' or 'scale', a positive number or None"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, words):

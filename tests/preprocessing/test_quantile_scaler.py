@@ -1,5 +1,4 @@
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
@@ -7,10 +6,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from skdp.audit import replay
 from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import ADJACENCIES, BudgetLedger
 
-# Few rows: the default budget is refused, and a large one releases what the data say.
+# Few rows: a large budget releases what the data say.
 AMPLE = 1e5
 
 
@@ -87,7 +87,6 @@ def test_a_search_range_may_be_given_by_name():
         (dict(quantiles=(0.9, 0.1)), "quantiles must be"),
         (dict(quantiles=(0.0, 0.9)), "quantiles must be"),
         (dict(n_splines=10**5), "n_splines must be at most"),
-        (dict(epsilon=0.3), "epsilon must be at least"),
     ],
 )
 def test_bad_parameters_are_refused_before_the_charge(parameters, words):
@@ -99,15 +98,64 @@ def test_bad_parameters_are_refused_before_the_charge(parameters, words):
     assert not ledger.history() and "bounds_" not in vars(scaler)
 
 
-def test_the_least_budget_that_is_named_is_enough_and_less_is_not():
-    X = columns(1000)
-    with pytest.raises(ValueError, match="epsilon must be at least") as refused:
-        DPQuantileScaler(0.1, 1e-5).fit(X)
-    least = float(re.search(r"at least ([\d.]+)", str(refused.value))[1])
-    assert 0.1 < least < 3.0
-    DPQuantileScaler(least, 1e-5).fit(X)
-    with pytest.raises(ValueError, match="epsilon must be at least"):
-        DPQuantileScaler(0.99 * least, 1e-5).fit(X)
+@pytest.mark.parametrize("owned", [False, True])
+@pytest.mark.parametrize(
+    ("n", "delta", "adjacency", "method"),
+    [
+        (20_000, 0.0, "replace-one", "quantiles"),
+        (20_000, 1e-6, "add-remove", "quantiles"),
+        (1000, 1e-6, "replace-one", "moments"),
+        (1000, 1e-6, "add-remove", "moments"),
+        (1000, 0.0, "replace-one", "public"),
+        (3, 1e-6, "replace-one", "public"),
+    ],
+)
+def test_fewer_rows_are_scaled_more_coarsely_and_never_refused(n, delta, adjacency, method, owned):
+    X, ledger = columns(n), BudgetLedger(epsilon=1.0, delta=1e-5)
+    groups = np.arange(n) if owned else None
+    scaler = DPQuantileScaler(0.5, delta, adjacency=adjacency, ledger=ledger)
+    scaler.fit(X, groups=groups)
+    claim = scaler.guarantee_
+    assert scaler.method_ == method and claim.unit == ("user" if owned else "record")
+    assert len(ledger.history()) == (method != "public") == (claim.epsilon_at(delta) > 0.0)
+    assert claim.epsilon_at(delta) <= 0.5
+    out = scaler.transform(np.vstack([X, np.full((1, 6), np.nan), scaler.bounds_.T]))
+    assert np.abs(out).max() <= 1.0 and (out[n] == 0.0).all()
+    assert (out[-2] < 0.0).all() and (out[-1] > 0.0).all()
+
+
+def test_moments_tell_the_place_and_spread_of_a_column():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(6.0, 2.0, 1000), -rng.lognormal(4.0, 2.0, 1000)])
+    scaler = DPQuantileScaler(0.3, 1e-6, search_range=(-1e4, 1e4), random_state=0).fit(X)
+    assert scaler.method_ == "moments"
+    low, high = scaler.bounds_.T
+    assert 0.0 < low[0] < np.median(X[:, 0]) < high[0]
+    assert low[1] < np.median(X[:, 1]) < high[1]
+    scaled = scaler.transform(X)
+    assert (np.abs(np.median(scaled, axis=0)) < 0.3).all() and (scaled.std(axis=0) > 0.2).all()
+
+
+@pytest.mark.parametrize("owned", [False, True])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(("epsilon", "method"), [(1.0, "moments"), (30.0, "quantiles")])
+def test_worst_neighbours_lose_what_is_claimed_and_no_more(epsilon, method, adjacency, owned):
+    X = np.random.default_rng(0).lognormal(3.0, 1.0, (300, 2))
+    groups = np.arange(300) // 3 if owned else None
+    scaler = DPQuantileScaler(epsilon, 1e-5, adjacency=adjacency)
+    report = replay(scaler, X, groups=groups, n=60, random_state=0)
+    assert not report.findings
+    # Adding or removing moves both moments by 1, or a utility of the quartiles by 3/4.
+    assert report.share > (0.95 if adjacency == "replace-one" else 0.7)
+
+
+def test_a_user_of_many_rows_moves_quantiles_no_further_than_one_of_a_row():
+    X = np.repeat([[0.0], [1.0]], [1000, 1000], axis=0)
+    groups = np.r_[np.arange(1000), np.full(1000, 1000)]
+    options = dict(quantiles=(0.3, 0.7), random_state=0)
+    scaler = DPQuantileScaler(AMPLE, **options).fit(X, groups=groups)
+    assert (np.abs(scaler.bounds_) < 0.01).all()  # half of the rows, and one user of 1001
+    assert DPQuantileScaler(AMPLE, **options).fit(X).bounds_[0, 1] > 0.99
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -121,7 +169,7 @@ def test_nothing_of_the_rows_is_kept(adjacency):
             assert np.array(number, dtype=f"{order}f8").tobytes() not in stored
     # Bounds are edges of public cells, or follow from them.
     other = DPQuantileScaler(6.0, adjacency=adjacency, quantiles=(0.2, 0.8)).fit(X)
-    edges = other._plan(X).edges
+    edges = other._plan(other._target(), len(X)).edges
     assert np.isin(other.bounds_, edges[0]).all()
 
 

@@ -5,7 +5,7 @@ from numpy.testing import assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp.preprocessing import DPSimpleImputer
-from skdp.preprocessing._simple_imputer import MostFrequentRelease
+from skdp.preprocessing._most_frequent import MostFrequentRelease
 from skdp.privacy import ADJACENCIES, ApproxDP, BudgetLedger
 
 AMPLE = 1e5  # releases what the data say

@@ -16,6 +16,7 @@ from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
     BoundedScaler,
     BoundedSplineTransformer,
+    DatetimeParts,
     DPOneHotEncoder,
     DPQuantileScaler,
     DPSimpleImputer,
@@ -174,6 +175,7 @@ def _others():
     yield _named(DistributedDPClassifier, keep_iterates=True, n_nodes=4, batch_size=5)
     yield _named(BoundedScaler, bounds=(-0.4, 0.4))
     yield _named(BoundedSplineTransformer, bounds=(-0.4, 0.4), n_splines=5, sparse_output=False)
+    yield _named(DatetimeParts, parts=("hour",))
     yield _named(RandomFourierTransformer, kernel="matern", n_components=6)
     yield _named(RowNormClipper, norm=0.5)
     yield _named(DPSimpleImputer, strategy="constant", fill_value=0.0)

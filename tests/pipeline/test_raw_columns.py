@@ -1,0 +1,310 @@
+"""Columns as they come, through a whole pipeline: every kind, in the fit and in predictions."""
+
+import datetime
+import pickle
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from support.frames import FRAMES, NEEDS_POLARS
+
+from skdp.inspection import AdditiveEffectsDisplay
+from skdp.linear_model import DPLogisticRegression
+from skdp.pipeline import DPPipeline, guarantee_of
+from skdp.pipeline._wrappers import DTYPES
+from skdp.preprocessing import make_private_preprocessor
+from skdp.privacy import BudgetLedger
+
+N = 1500
+STATED = {
+    "numeric": ["age"],
+    "boolean": ["insured"],
+    "datetime": ["visit"],
+    "categorical": {"ward": ["A", "B"]},
+}
+PARTS = ["visit_year", "visit_month", "visit_weekday", "visit_hour"]
+
+
+def patients(frame=pd.DataFrame, n=N, missing=0.1, **columns):
+    """A frame of all kinds of columns, as lists of plain values."""
+    rng = np.random.default_rng(0)
+
+    def some(values):
+        lost = rng.random(n) < missing
+        return [None if lost[i] else value for i, value in enumerate(values)]
+
+    start = datetime.datetime(2015, 1, 1)
+    hours = rng.integers(0, 80_000, n).tolist()
+    values = {
+        "id": rng.integers(0, n // 3, n).tolist(),
+        "age": some(rng.integers(18, 90, n).tolist()),
+        "insured": some((rng.random(n) < 0.5).tolist()),
+        "visit": some([start + datetime.timedelta(hours=hour) for hour in hours]),
+        "ward": some(rng.choice(["A", "B"], n).tolist()),
+    }
+    return frame({**values, **columns})
+
+
+def target(frame):
+    return np.asarray([age is not None and age > 50 for age in frame["age"]])
+
+
+def pipeline(columns=STATED, epsilon=8.0, delta=1e-5, **options):
+    prepare = make_private_preprocessor(columns, **options)
+    model = DPLogisticRegression(classes=[False, True])
+    return DPPipeline([("prepare", prepare), ("model", model)], epsilon=epsilon, delta=delta)
+
+
+def arrow(name, *args):
+    pyarrow = pytest.importorskip("pyarrow")
+    return pd.ArrowDtype(getattr(pyarrow, name)(*args))
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("columns", [STATED, None], ids=["stated", "dtypes"])
+@pytest.mark.parametrize("groups", [False, True])
+def test_a_frame_with_all_kinds_of_columns(frame, columns, groups):
+    rows = patients(frame)
+    y = target(patients())
+    ids = rows["id"] if groups else None
+    model = pipeline(columns).fit(rows, y, groups=ids)
+    assert np.mean(model.predict(rows) == y) > 0.7
+    assert model.guarantee_.unit == ("user" if groups else "record")
+    assert (DTYPES in model.guarantee_.caveats) == (columns is None)
+    names = list(model[:-1].get_feature_names_out())
+    assert {"insured", "ward_A", *(f"{part}_sp_0" for part in PARTS)} <= set(names)
+
+
+def test_the_budget_is_for_what_is_learned():
+    rows = patients()
+    parts = ["prepare__columns__numeric", "prepare__columns__datetime__scaled__year"]
+    paths = [path for path, _, _ in pipeline().fit(rows, target(rows)).budget_]
+    assert paths == [*parts, "model"]
+    learned = {**STATED, "categorical": {"ward": None}}
+    paths = [path for path, _, _ in pipeline(learned).fit(rows, target(rows)).budget_]
+    assert paths == [parts[0], "prepare__columns__categorical", parts[1], "model"]
+    free = {kind: STATED[kind] for kind in ("boolean", "categorical")}
+    model = pipeline(free, delta=0.0).fit(rows, target(rows))
+    assert [(path, share) for path, share, _ in model.budget_] == [("model", 1.0)]
+
+
+@pytest.mark.parametrize("columns", [STATED, {**STATED, "categorical": []}])
+def test_nothing_of_the_rows_decides_where_columns_are_stated(columns):
+    """Rows of other dtypes, or with nothing in them, make the same structure and guarantee."""
+    y = target(patients())
+    here = pipeline(columns).fit(patients(), y)
+    empty = pd.DataFrame({name: [None] * N for name in patients()})
+    odd = patients(age=[2.5] * N, insured=[1] * N, visit=["2020-01-01"] * N, ward=[3] * N)
+    for rows in (empty, empty.astype(float), patients(missing=0.0), odd):
+        there = pipeline(columns).fit(rows, y)
+        assert there.guarantee_ == here.guarantee_ and there.budget_ == here.budget_
+        assert there.guarantee_.caveats == ()
+        names = [list(model[:-1].get_feature_names_out()) for model in (here, there)]
+        assert names[0] == names[1]
+
+
+KINDS = [
+    ("age", "Int64"),
+    ("age", "Float64"),
+    ("age", ("int16",)),
+    ("age", ("float32",)),
+    ("age", ("decimal128", 30, 2)),
+    ("insured", "boolean"),
+    ("insured", ("bool_",)),
+    ("visit", "datetime64[s]"),
+    ("visit", ("timestamp", "ms")),
+    ("ward", "string"),
+    ("ward", "category"),
+    ("ward", ("large_string",)),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), KINDS, ids=str)
+@pytest.mark.parametrize("columns", [STATED, None], ids=["stated", "dtypes"])
+def test_dtypes_of_pandas(name, dtype, columns):
+    rows = patients().astype({"age": "float64", "insured": "boolean"})
+    rows[name] = rows[name].astype(arrow(*dtype) if isinstance(dtype, tuple) else dtype)
+    model = pipeline(columns).fit(rows, target(patients()))
+    plain = patients() if columns else rows
+    assert_allclose(model.predict_proba(rows), model.predict_proba(plain))
+
+
+ODD = {
+    "age": [lambda v: pd.NA if v is None else v, lambda v: None if v is None else Decimal(v)],
+    "insured": [lambda v: pd.NA if v is None else v, lambda v: None if v is None else int(v)],
+    "visit": [
+        lambda v: pd.NA if v is None else v,
+        lambda v: np.nan if v is None else v.isoformat(),
+        lambda v: pd.NaT if v is None else v.replace(tzinfo=datetime.UTC),
+    ],
+    "ward": [lambda v: pd.NA if v is None else v, lambda v: np.nan if v is None else v],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "odd"), [(name, odd) for name, several in ODD.items() for odd in several]
+)
+def test_objects(name, odd):
+    rows = patients()
+    plain = patients()[name].astype(object)
+    rows[name] = pd.Series([odd(None if pd.isna(v) else v) for v in plain], dtype=object)
+    model = pipeline().fit(rows, target(patients()))
+    assert_allclose(model.predict_proba(rows), model.predict_proba(patients()))
+
+
+@pytest.mark.parametrize("missing", [pd.NA, None, np.nan])
+def test_arrays_of_objects_whose_columns_are_positions(missing):
+    rows = patients().astype(object)
+    rows = rows.where(rows.notna(), missing).to_numpy()
+    columns = {"numeric": [1], "boolean": [2], "datetime": [3], "categorical": {4: ["A", "B"]}}
+    model = pipeline(columns).fit(rows, target(patients()))
+    names = ["x2", *(f"x3_{part}_sp_0" for part in ("year", "month", "weekday", "hour"))]
+    assert {"x4_A", *names} <= set(model[:-1].get_feature_names_out())
+    assert np.isfinite(model.predict_proba(rows)).all()
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("value", [3, True, datetime.datetime(2020, 1, 1), "A", None])
+def test_constant_columns(frame, value):
+    rows = patients(frame, more=[value] * N)
+    model = pipeline(None).fit(rows, target(patients()))
+    assert np.isfinite(model.predict_proba(rows)).all()
+
+
+@NEEDS_POLARS
+def test_dtypes_of_polars():
+    rows = patients(pl.DataFrame).with_columns(
+        age=pl.col("age").cast(pl.Decimal(10, 2)),
+        visit=pl.col("visit").dt.replace_time_zone("UTC").dt.cast_time_unit("ms"),
+        ward=pl.col("ward").cast(pl.Enum(["B", "A", "SECRET"])),
+    )
+    for columns in (STATED, None):
+        model = pipeline(columns).fit(rows, target(patients()))
+        assert not any("SECRET" in name for name in model[:-1].get_feature_names_out())
+    stated = pipeline().fit(rows, target(patients()))
+    assert_allclose(stated.predict_proba(rows), stated.predict_proba(patients()))
+
+
+def test_a_thousand_columns():
+    rng = np.random.default_rng(0)
+    rows = {f"n{i}": rng.normal(size=200) for i in range(960)}
+    rows |= {f"b{i}": rng.random(200) < 0.5 for i in range(20)}
+    rows |= {f"d{i}": pd.date_range("2020", periods=200) for i in range(20)}
+    model = pipeline(None, n_splines=None).fit(pd.DataFrame(rows), rows["n0"] > 0)
+    assert model[:-1].transform(pd.DataFrame(rows)).shape == (200, 960 + 20 + 4 * 20)
+
+
+# Predictions for other frames
+
+
+def changed(**columns):
+    return lambda rows: rows.assign(**columns)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rows: rows[rows.columns[::-1]],
+        lambda rows: rows.drop(columns="id"),
+        lambda rows: rows.astype({"age": str}).replace({"age": {"nan": None}}),
+        lambda rows: rows.astype({"ward": "category", "age": "Int64"}),
+        pytest.param(lambda rows: pl.from_pandas(rows), marks=NEEDS_POLARS),
+    ],
+)
+def test_other_frames_of_the_same_rows_have_the_same_predictions(change):
+    pytest.importorskip("pyarrow")
+    rows = patients()
+    model = pipeline().fit(rows, target(rows))
+    assert_allclose(model.predict_proba(change(rows)), model.predict_proba(rows))
+
+
+def test_new_categories_are_like_other_rare_ones():
+    rows = patients()
+    model = pipeline().fit(rows, target(rows))
+    new = [model.predict_proba(rows.assign(ward=value)) for value in ("NEW", 3, "ALSO")]
+    assert_allclose(new[0], new[1])
+    assert_allclose(new[0], new[2])
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda rows: rows.drop(columns="visit"), "visit"),
+        (lambda rows: pd.concat([rows, rows[["age"]]], axis=1), "age"),
+        (changed(age="SECRET"), "age"),
+        (changed(age=["1"] * (N - 1) + ["SECRET"]), "age"),
+        (changed(age=datetime.datetime(2020, 1, 1)), "age"),
+        (changed(age=np.inf), "age"),
+        (changed(insured="SECRET"), "insured"),
+        (changed(visit="SECRET"), "visit"),
+        (changed(visit=datetime.timedelta(1)), "visit"),
+        (changed(visit=[["SECRET"]] * N), "visit"),
+    ],
+)
+def test_what_a_column_cannot_hold_is_refused_by_its_name_and_no_value(change, name):
+    rows = patients()
+    model = pipeline().fit(rows, target(rows))
+    calls = [lambda: model.predict(change(rows))]
+    if name in change(rows):
+        calls.append(lambda: clone(model).fit(change(rows), target(rows)))
+    for call in calls:
+        with pytest.raises(ValueError, match=repr(name)) as told:
+            call()
+        assert "SECRET" not in str(told.value)
+        assert told.value.__cause__ is None and told.value.__context__ is None
+
+
+def test_what_is_no_time_is_refused_before_the_charge():
+    rows, y, book = patients(), target(patients()), BudgetLedger(epsilon=100.0, delta=0.1)
+    model = pipeline().set_params(ledger=book)
+    with pytest.raises(ValueError, match="column 'visit' holds others"):
+        model.fit(rows.assign(visit="SECRET"), y)
+    assert not book.history()
+    model.fit(rows, y)
+    assert len(book.history()) == 1
+
+
+# Around it
+
+
+def test_clones_pickles_and_frames_that_come_out():
+    rows = patients()
+    model = clone(pipeline()).set_output(transform="pandas").fit(rows, target(rows))
+    out = model[:-1].transform(rows)
+    assert list(out.columns) == list(model[:-1].get_feature_names_out())
+    loaded = pickle.loads(pickle.dumps(model))
+    assert_allclose(loaded.predict_proba(rows), model.predict_proba(rows))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_lines_in_place_of_splines(sparse):
+    rows = patients()
+    model = pipeline(n_splines=None, norm=None, sparse=sparse).fit(rows, target(rows))
+    names = ["age", "ward_A", "ward_B", "ward_infrequent_sklearn", "insured", *PARTS]
+    assert list(model[:-1].get_feature_names_out()) == names
+    out = model[:-1].transform(rows)
+    assert abs(out).max() <= 1.0
+    lost = rows.assign(visit=None, insured=None, age=None)
+    assert abs(model[:-1].transform(lost)[:, [0, 4, 5, 6, 7, 8]]).max() == 0.0
+
+
+def test_the_composition_is_that_of_the_pipeline():
+    rows = patients()
+    for columns in (STATED, None):
+        model = pipeline(columns).fit(rows, target(rows))
+        assert guarantee_of(model) == model.guarantee_
+
+
+@pytest.mark.parametrize("columns", [STATED, None])
+def test_effects_of_parts_of_a_date(columns):
+    rows = patients()
+    model = pipeline(columns).fit(rows, target(rows))
+    display = AdditiveEffectsDisplay.from_estimator(model, ["age", "insured", *PARTS, "ward"])
+    month = display.effects[3]
+    assert (month.column, month.values[0], month.values[-1]) == ("visit_month", 1.0, 12.0)
+    with pytest.raises(ValueError, match="columns must name columns with a range"):
+        AdditiveEffectsDisplay.from_estimator(model, ["visit"])
