@@ -478,6 +478,12 @@ def _selected(columns):
             f"columns must be None or a dict with lists of columns, by kinds of {list(KINDS)}; "
             f"got {short_repr(columns)}."
         )
+    for kind, listed in columns.items():
+        if kind != "categorical" and isinstance(listed, Mapping):
+            raise ValueError(
+                f"columns[{kind!r}] must be a list of columns: bounds are stated with "
+                f"make_public_preprocessor or search_range; got {short_repr(listed)}."
+            )
     chosen = {kind: _listed(f"columns[{kind!r}]", columns.get(kind, ())) for kind in KINDS}
     named = [name for names in chosen.values() for name in names]
     twice = repeated(named)

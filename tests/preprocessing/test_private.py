@@ -179,6 +179,7 @@ def test_polars():
         (dict(columns={"numbers": ["age"]}), "columns must be None or a dict"),
         (dict(columns={"numeric": "age"}), r"columns\['numeric'\] must be a list of columns"),
         (dict(columns={"numeric": []}), "at least one column, and each once; got none"),
+        (dict(columns={"numeric": {"age": (0, 120)}}), "bounds are stated with"),
         (
             dict(columns={"numeric": ["age"], "categorical": ["age"]}),
             r"each once; got \['age'\] twice",
