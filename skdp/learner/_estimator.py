@@ -552,7 +552,11 @@ class StatedGuarantee(Explained, GuaranteeView):
         recipe: Any = super().__reduce_ex__(4)
         make, given, state = recipe[:3]
         copied = make(*given)
-        copied.__setstate__(state_of(copied, state))
+        state = state_of(copied, state)
+        if hasattr(type(copied), "__setstate__"):
+            copied.__setstate__(state)
+        else:
+            vars(copied).update(state)
         return copied
 
 
