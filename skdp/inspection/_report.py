@@ -26,6 +26,7 @@ from skdp.inspection import _report_texts as texts
 from skdp.learner import StatedGuarantee
 from skdp.pipeline import guarantee_of
 from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
+from skdp.preprocessing._column_kinds import ColumnsFromRows
 from skdp.privacy import Guarantee
 
 _NORMS = "Hardt and Talwar, STOC 2010, section 4"
@@ -459,6 +460,7 @@ def public_of(subject):
             if isinstance(step, StatedGuarantee):  # others may mean something else by epsilon
                 found += _of_the_budget(path, step)
     found += _of_the_data(subject.fitted)
+    found += _of_kinds(getattr(subject.fitted, "best_estimator_", subject.fitted))
     alone = [] if subject.kind == "evaluation" else [("", subject.fitted)]
     chosen = getattr(subject.fitted, "best_params_", {})
     for path, step in alone + [(path, step) for path, step, _ in subject.steps]:
@@ -519,6 +521,26 @@ def _of_the_data(fitted):
     if is_declared is False:
         note += "; classes= would declare them"
     yield _entry("labels", labels, "caller" if is_declared else "data", note)
+
+
+def _of_kinds(fitted, path=""):
+    """Which columns the parts of a ColumnTransformer take, and who said so."""
+    fitted = _thawed(fitted)
+    for name, part in _parts(fitted) or ():
+        yield from _of_kinds(part, f"{path}__{name}" if path else name)
+    if not isinstance(fitted, ColumnTransformer):
+        return
+    told: dict = {}
+    for name, _, columns in fitted.transformers:
+        columns = [columns] if isinstance(columns, str) else columns
+        if isinstance(columns, list | tuple) and columns:  # others do not say which
+            whose = "data" if isinstance(columns, ColumnsFromRows) else "caller"
+            told.setdefault(whose, []).append(f"{name}: {', '.join(map(str, columns))}")
+    prefix = f"{path}: " if path else ""
+    for whose, parts in told.items():
+        note = "which columns are of which kind"
+        note += ", by their dtypes" if whose == "data" else ""
+        yield _entry(f"{prefix}kinds of columns", _short("; ".join(parts)), whose, note)
 
 
 def _of_parameters(path, step, chosen):

@@ -195,6 +195,20 @@ class Division:
     planned: dict[str, Guarantee] = field(default_factory=dict)
     total: Guarantee | None = None
 
+    @property
+    def table(self):
+        """Each step, its share, and its guarantee in words, which begin with its epsilon."""
+        return [(path, self.shares[path], self._words(path)) for path in self.planned]
+
+    def _words(self, path):
+        planned = self.planned[path]
+        if isinstance(planned, ApproxDP):  # which says so itself
+            return str(planned)
+        delta = self.points[path].delta
+        epsilon = f"{planned.epsilon_at(delta):.6g}"
+        point = f"(epsilon={epsilon}, delta={delta:g})" if delta else f"epsilon={epsilon}"
+        return f"{point} by {planned}"
+
 
 def divide(node, target, shares, n_units=None):
     """Divide a budget among the leaves of ``node``, and give each its part by ``set_params``.

@@ -220,7 +220,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         What the fit promises for all steps together, those that were frozen included. Public.
 
     budget_ : list of (str, float, str)
-        Each private step, its planned share, and its guarantee in words. Public.
+        Each private step, its planned share, and its guarantee in words, epsilon first. Public.
 
     classes_ : ndarray
         Labels of the last step, if it has them. Public.
@@ -487,9 +487,14 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
                 return getattr(inner, name)(X, *args, **options)
         except (TypeError, ValueError) as error:
             found = error
+        if str(found).startswith("columns are missing"):
+            raise ValueError(
+                f"{found}. Where their steps take missing values, as those of "
+                "make_private_preprocessor do, columns of None will do."
+            )
         with quiet():
             schema = Schema.of(X)
-            if schema.names and not str(found).startswith("columns are missing"):
+            if schema.names:
                 check_input(self.steps_, X, schema, self.public)  # which names the column
         raise found
 
@@ -622,8 +627,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         self.steps_ = plan.steps
         if plan.guarantee is not None:
             self.guarantee_ = self._stated(plan.guarantee)
-        shares, planned = plan.division.shares, plan.division.planned
-        self.budget_ = [(path, shares[path], str(one)) for path, one in planned.items()]
+        self.budget_ = plan.division.table
         # One missing value makes floats of integers: unless dtypes decided, none is kept.
         decided = plan.guarantee is not None and DTYPES in plan.guarantee.caveats
         self._schema = plan.schema if decided else replace(plan.schema, dtypes=None)

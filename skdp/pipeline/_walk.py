@@ -17,6 +17,7 @@ from skdp.learner import StatedGuarantee
 from skdp.pipeline._division import Leaf, Parallel, Sequence
 from skdp.pipeline._wrappers import (
     DTYPES,
+    LEVELS,
     OF_ALL_KINDS,
     WRAPPERS,
     FiniteTargets,
@@ -29,7 +30,7 @@ from skdp.pipeline._wrappers import (
     width_of,
 )
 from skdp.preprocessing import DatetimeParts
-from skdp.preprocessing._private import SparseColumns
+from skdp.preprocessing._private import SparseColumns, TruthValueScaler
 from skdp.rows._inputs import checked_array
 
 CONTAINERS = (Pipeline, ColumnTransformer, SparseColumns, FeatureUnion)
@@ -214,7 +215,7 @@ class Walk:
             inner = _join(path, name)
             columns, selected, by_dtype = self._select(columns, schema, inner)
             if by_dtype:
-                self.caveats.append(DTYPES)
+                self.caveats += [DTYPES, LEVELS] if columns.levels else [DTYPES]
             taken.append(schema.positions(columns, inner))
             changed.append((name, part, columns))
             part = fitted.get(name, part)
@@ -430,7 +431,7 @@ class _InputCheck:
                 elif taken or (taken is not None and isinstance(columns, slice)):
                     self.step(part, inner, taken, then)
         else:
-            self.numbers(f"Step {path!r}, a {kind.__name__},", get_tags(step).input_tags, places)
+            self.numbers(step, f"Step {path!r}, a {kind.__name__},", places)
 
     def table(self, places):
         """Positions of columns, also of lists, which must be a table."""
@@ -451,13 +452,14 @@ class _InputCheck:
         if not all(isinstance(value, str | bytes) for value in self.columns(taken[0])):
             raise ValueError(f"{what} takes texts alone: make missing ones '' before.")
 
-    def numbers(self, what, tags, places):
+    def numbers(self, step, what, places):
+        tags = get_tags(step).input_tags
         if self.is_sparse:
             if not tags.sparse:
                 raise TypeError(f"{what} takes no sparse rows: pass X.toarray().")
             if issparse(self.X):
                 values = checked_array(self.X, ensure_all_finite=False).data
-                _check_finite(values, what, tags.allow_nan)
+                _check_finite(values, what, step)
             return
         if not tags.two_d_array:
             return
@@ -477,12 +479,12 @@ class _InputCheck:
         places = [place for place in places if not kinds or kinds[place] not in "iub"]
         with suppress(TypeError, ValueError):  # of one by one, which takes longer
             values = checked_array(self.columns(places), ensure_all_finite=False)
-            _check_finite(values, what, tags.allow_nan)
+            _check_finite(values, what, step)
             return
         for place in places:
-            self.column(place, what, tags.allow_nan)
+            self.column(place, step, what)
 
-    def column(self, place, what, allow_nan):
+    def column(self, place, step, what):
         names, values = self.schema.names, None
         try:
             values = checked_array(self.columns([place]), ensure_all_finite=False)
@@ -490,19 +492,20 @@ class _InputCheck:
             if not names:
                 raise
         if values is None:
+            if type(step) is TruthValueScaler:
+                clone(step).fit(self.columns([place]))  # which says what it wants
             raise ValueError(
                 f"{what} takes numbers, which column {short_repr(names[place])} does not hold: "
                 "encode "
                 "texts with DPOneHotEncoder, make numbers of dates, or leave the column out."
             )
-        _check_finite(
-            values, what, allow_nan, f" (column {short_repr(names[place])})" if names else ""
-        )
+        _check_finite(values, what, step, f" (column {short_repr(names[place])})" if names else "")
 
 
-def _check_finite(values, what, allow_nan, where=""):
+def _check_finite(values, what, step, where=""):
     if np.isinf(values).any():
         advice = "make missing values NaN, or clip others"
         raise ValueError(f"{what} takes finite numbers: {advice}{where}.")
-    if not allow_nan and np.isnan(values).any():
-        raise ValueError(f"{what} takes no NaN: put a DPSimpleImputer before it{where}.")
+    if not get_tags(step).input_tags.allow_nan and np.isnan(values).any():
+        own = "pass missing='center' to it, or " if hasattr(step, "missing") else ""
+        raise ValueError(f"{what} takes no NaN: {own}put a DPSimpleImputer before it{where}.")

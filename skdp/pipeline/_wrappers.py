@@ -40,7 +40,8 @@ from skdp.preprocessing import (
     RandomFourierTransformer,
     RowNormClipper,
 )
-from skdp.preprocessing._private import AutoNormalizer, _Constant
+from skdp.preprocessing._column_kinds import ColumnsFromRows
+from skdp.preprocessing._private import AutoNormalizer, TruthValueScaler, _Constant
 from skdp.rows._inputs import names_of
 
 # What to use, and in place of what.
@@ -102,6 +103,7 @@ def instead_of(step):
 
 
 DTYPES = "column types were taken from dtypes: one odd entry can change a dtype"
+LEVELS = "categories were copied from private rows: no guarantee covers them"
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class Schema:
         Returns
         -------
         columns : object
-            The same, but for a selector the names that it selects.
+            The same, but for a selector the columns that it selects.
 
         schema : Schema
             Of these columns.
@@ -176,9 +178,9 @@ class Schema:
         by_dtype : bool
             Whether dtypes decided.
         """
-        by_dtype = False
         if callable(columns):
-            columns, by_dtype = self._selected(columns, path)
+            columns = self._selected(columns, path)
+        by_dtype = isinstance(columns, ColumnsFromRows)
         found = self.positions(columns, path)
         if found is None:
             many = isinstance(columns, list | tuple | np.ndarray)
@@ -193,7 +195,7 @@ class Schema:
                     f"The columns of step {path!r} must be names or positions: nothing public "
                     "says which types they have here."
                 )
-            return list(of_dtypes(self.names or None, list(self.dtypes))), True
+            return ColumnsFromRows(of_dtypes(self.names or None, list(self.dtypes)))
         if type(selector) is not make_column_selector:
             raise ValueError(
                 f"The columns of step {path!r} must be names, positions or a "
@@ -211,7 +213,8 @@ class Schema:
         empty = pd.concat(series, axis=1)
         empty.columns = list(self.names)
         read = (selector.dtype_include, selector.dtype_exclude)
-        return list(selector(empty)), any(types is not None for types in read)
+        by_dtype = any(types is not None for types in read)
+        return ColumnsFromRows(selector(empty)) if by_dtype else list(selector(empty))
 
     def positions(self, columns, path):
         """Positions of columns that `select` returned; None where they cannot be known."""
@@ -420,7 +423,7 @@ _ENCODES = (
 _RULES: dict[type, tuple[Callable[[Any], str], ...]] = {
     **dict.fromkeys((Normalizer, AutoNormalizer, Binarizer, FeatureHasher), ()),
     **dict.fromkeys((BoundedScaler, RowNormClipper, BoundedSplineTransformer, _Constant), ()),
-    DatetimeParts: (),
+    **dict.fromkeys((DatetimeParts, TruthValueScaler), ()),
     **dict.fromkeys((PolynomialFeatures, kernel_approximation.AdditiveChi2Sampler), ()),
     HashingVectorizer: (_must("input", "content"), *map(_no_function, _OF_TEXTS)),
     # An error, or a warning, would tell that a row has another value.
@@ -464,7 +467,13 @@ _SAME_WIDTH = {
     FunctionTransformer,
     SimpleImputer,
 }
-_SAME_WIDTH |= {BoundedScaler, RowNormClipper, FunctionTransformer, SimpleImputer}
+_SAME_WIDTH |= {
+    BoundedScaler,
+    TruthValueScaler,
+    RowNormClipper,
+    FunctionTransformer,
+    SimpleImputer,
+}
 _COMPONENTS = (kernel_approximation.RBFSampler, *_SKETCHES, *_PROJECTIONS)
 _WIDTHS = dict.fromkeys((HashingVectorizer, FeatureHasher), "n_features")
 _WIDTHS |= dict.fromkeys(_COMPONENTS, "n_components")

@@ -12,11 +12,32 @@ from skdp.rows._inputs import framed, names_of
 KINDS = ("numeric", "categorical", "boolean", "datetime")
 
 
-class _Proposal(dict):
-    """A dict that is printed with a note, one column a line where it is long."""
+class Proposal(dict):
+    """A dict that is printed with a note, one column a line where it is long.
+
+    A copy by ``dict`` is what its owner states, and no proposal.
+    """
 
     def __repr__(self):
         return f"# {_NOTE}\n{pformat(dict(self), sort_dicts=False)}"
+
+
+class ColumnsFromRows(list):
+    """Columns that dtypes of private rows chose; guarantees of what takes them have a caveat.
+
+    Clones and pickles of whatever holds this list hold one like it.
+
+    Parameters
+    ----------
+    columns : iterable
+
+    levels : bool, default=False
+        Whether the categories of these columns were copied from private rows as well.
+    """
+
+    def __init__(self, columns=(), levels=False):
+        super().__init__(columns)
+        self.levels = levels
 
 
 _NOTE = "A proposal, read from private rows: review it, and state it as your own."
@@ -31,7 +52,10 @@ def schema_from(frame: Any, *, categories: bool = False) -> dict:
     Privacy: this reads private rows, and no guarantee covers what it returns. Dtypes and levels
     may depend on single rows: one missing value makes floats of integers, and a categorical column
     lists what has occurred. Check each entry against what you know without the rows, such as a
-    codebook, before you pass it as ``columns=``. What you state is public.
+    codebook: review it, then pass ``dict(schema)`` as ``columns=``, or a dict that you wrote. What
+    you state is public. The proposal itself would do as ``columns=``, but the guarantee of what is
+    fitted with it has a caveat, as it has without ``columns=``; with ``categories=True`` another
+    one says that the categories come from private rows.
 
     Parameters
     ----------
@@ -64,7 +88,7 @@ def schema_from(frame: Any, *, categories: bool = False) -> dict:
         )
     check_names(frame)
     found = {name: _kind_of(dtype) for name, dtype in zip(names, list(frame.dtypes), strict=True)}
-    schema = _Proposal()
+    schema = Proposal()
     for kind in KINDS:
         if chosen := [name for name in names if found[name] == kind]:
             schema[kind] = chosen

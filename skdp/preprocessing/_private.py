@@ -24,16 +24,16 @@ from skdp._validation import (
     positive_int,
     short_repr,
 )
+from skdp.preprocessing import _column_kinds as kinds
 from skdp.preprocessing._base import repeated
 from skdp.preprocessing._bounded_scaler import BoundedScaler
-from skdp.preprocessing._column_kinds import KINDS, ColumnsByDtype
 from skdp.preprocessing._datetime_parts import DatetimeParts
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
 from skdp.preprocessing._quantile_scaler import DPQuantileScaler
 from skdp.preprocessing._row_norm_clipper import RowNormClipper
 from skdp.preprocessing._splines import BoundedSplineTransformer
 from skdp.privacy import ADJACENCIES
-from skdp.rows._inputs import count_of_rows, rows_of
+from skdp.rows._inputs import count_of_rows, names_of, rows_of
 from skdp.rows._users import Users, chosen_rows
 
 _SEEDS = 2**64
@@ -259,7 +259,7 @@ def make_public_preprocessor(
 def _columns(parts, sparse):
     return SparseColumns(
         # A part that a stated schema leaves without columns would be paid for all the same.
-        [part for part in parts if isinstance(part[2], ColumnsByDtype | slice) or part[2]],
+        [part for part in parts if isinstance(part[2], kinds.ColumnsByDtype | slice) or part[2]],
         # Dense or sparse is the caller's choice, never a matter of how many zeros there are.
         sparse_threshold=1.0 if sparse else 0.0,
         verbose_feature_names_out=False,
@@ -284,6 +284,31 @@ def _pipeline(parts, sparse, norm, words=("scale",)):
         positive(norm=norm)
         steps.append(("rows", RowNormClipper(norm)))
     return Pipeline(steps)
+
+
+class TruthValueScaler(BoundedScaler):
+    """Map truth values, or 0 and 1, to -1 and 1, and clip other numbers, as all bounds do.
+
+    Whether a column holds other numbers is private. What is no number is refused everywhere.
+    """
+
+    _doc_link_module = ""  # it has no page
+
+    def __init__(self, bounds=(0.0, 1.0), *, log=False, missing="center"):
+        super().__init__(bounds, log=log, missing=missing)
+
+    def _validated(self, X, reset):
+        try:
+            return super()._validated(X, reset)
+        except ValueError as error:
+            if "must hold real numbers" not in str(error):
+                raise
+        names = names_of(X)
+        among = "" if names is None else f" among {short_repr(names)}"
+        raise ValueError(
+            "columns['boolean'] must name columns of truth values, or of 0 and 1; "
+            f"got others{among}: name columns of texts as categorical."
+        )
 
 
 class _Constant(TransformerMixin, BaseEstimator):
@@ -376,9 +401,11 @@ def make_private_preprocessor(
     ----------
     columns : dict, default=None
         Public schema: lists of names or positions of columns, by the kinds ``"numeric"``,
-        ``"categorical"``, ``"boolean"`` and ``"datetime"``. Columns in no list are dropped. In
-        place of the list of ``"categorical"`` a dict may state public categories, which cost
-        nothing: ``{"city": ["Bonn", "Ulm"], "job": None}``, where None learns them.
+        ``"categorical"``, ``"boolean"`` and ``"datetime"``. Columns in no list are dropped.
+        Texts in a boolean column are refused, such as "yes". Numbers in it are clipped to [0, 1]
+        without a message, as those of other columns are to their bounds: which there are is
+        private. In place of the list of ``"categorical"`` a dict may state public categories,
+        which cost nothing: ``{"city": ["Bonn", "Ulm"], "job": None}``, where None learns them.
 
         None takes the dtypes: integers, floats and decimals are numeric; dates and times are
         datetimes; all others are categorical, such as texts, objects, and the categorical columns
@@ -462,21 +489,21 @@ def make_private_preprocessor(
     transformers = {
         "numeric": scaler(search_range),
         "categorical": DPOneHotEncoder(categories=categories, sparse_output=sparse),
-        "boolean": BoundedScaler((0.0, 1.0), missing="center"),
+        "boolean": TruthValueScaler(),
         "datetime": dates,
     }
-    parts = [(kind, transformers[kind], selected[kind]) for kind in KINDS]
+    parts = [(kind, transformers[kind], selected[kind]) for kind in kinds.KINDS]
     return _pipeline(parts, sparse, norm, words=("auto", "scale"))
 
 
 def _selected(columns):
     """What each part takes, stated columns or those of its kind; and stated categories."""
     if columns is None:
-        return {kind: ColumnsByDtype(kind) for kind in KINDS}, "auto"
-    if not isinstance(columns, Mapping) or not columns or not {*columns} <= {*KINDS}:
+        return {kind: kinds.ColumnsByDtype(kind) for kind in kinds.KINDS}, "auto"
+    if not isinstance(columns, Mapping) or not columns or not {*columns} <= {*kinds.KINDS}:
         raise ValueError(
-            f"columns must be None or a dict with lists of columns, by kinds of {list(KINDS)}; "
-            f"got {short_repr(columns)}."
+            "columns must be None or a dict with lists of columns, by kinds of "
+            f"{list(kinds.KINDS)}; got {short_repr(columns)}."
         )
     for kind, listed in columns.items():
         if kind != "categorical" and isinstance(listed, Mapping):
@@ -484,13 +511,19 @@ def _selected(columns):
                 f"columns[{kind!r}] must be a list of columns: bounds are stated with "
                 f"make_public_preprocessor or search_range; got {short_repr(listed)}."
             )
-    chosen = {kind: _listed(f"columns[{kind!r}]", columns.get(kind, ())) for kind in KINDS}
+    chosen = {kind: _listed(f"columns[{kind!r}]", columns.get(kind, ())) for kind in kinds.KINDS}
     named = [name for names in chosen.values() for name in names]
     twice = repeated(named)
     if twice or not named:
         what = f"{twice} twice" if twice else "none"
         raise ValueError(f"columns must name at least one column, and each once; got {what}.")
     stated = columns.get("categorical")
+    if isinstance(columns, kinds.Proposal):  # of which nobody has said that it was reviewed
+        levels = isinstance(stated, Mapping)
+        chosen = {
+            kind: kinds.ColumnsFromRows(names, levels and kind == "categorical")
+            for kind, names in chosen.items()
+        }
     if not isinstance(stated, Mapping):
         return chosen, "auto"
     lists = [None if own is None else _ordered(name, own) for name, own in stated.items()]

@@ -323,7 +323,7 @@ def test_a_stream_refuses_to_learn_a_step_anew():
         (DPQuantileScaler(search_range=(3, 1)), "search_range must be"),
         (DPQuantileScaler(search_range={"age": (0, 1)}), "search_range must name every column"),
         (DPQuantileScaler(n_splines=-1), "n_splines must be"),
-        (DPQuantileScaler(missing="error"), "takes no NaN: put a DPSimpleImputer before"),
+        (DPQuantileScaler(missing="error"), "NaN: pass missing='center' to it, or put a DPS"),
         (DPOneHotEncoder(min_frequency=0), "min_frequency must be"),
         (DPSimpleImputer(strategy="constant"), "fill_value must be"),
         (BoundedScaler(bounds=(1, 0)), "bounds must be finite with low < high"),

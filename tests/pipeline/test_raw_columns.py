@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -10,13 +11,14 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
 from support.frames import FRAMES, NEEDS_POLARS
 
-from skdp.inspection import AdditiveEffectsDisplay
+from skdp.inspection import AdditiveEffectsDisplay, privacy_report
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline, guarantee_of
-from skdp.pipeline._wrappers import DTYPES
-from skdp.preprocessing import make_private_preprocessor
+from skdp.pipeline._wrappers import DTYPES, LEVELS
+from skdp.preprocessing import make_private_preprocessor, make_public_preprocessor, schema_from
 from skdp.privacy import BudgetLedger
 
 N = 1500
@@ -90,6 +92,51 @@ def test_the_budget_is_for_what_is_learned():
     free = {kind: STATED[kind] for kind in ("boolean", "categorical")}
     model = pipeline(free, delta=0.0).fit(rows, target(rows))
     assert [(path, share) for path, share, _ in model.budget_] == [("model", 1.0)]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_each_step_says_its_epsilon(epsilon, delta):
+    rows = patients()
+    model = pipeline(epsilon=epsilon, delta=delta).fit(rows, target(rows))
+    told = [re.search(r"epsilon=([\d.]+)|^([\d.]+)-diff", text) for _, _, text in model.budget_]
+    parts = [float(found[1] or found[2]) for found in told]
+    assert len(parts) == 3 and max(parts) <= epsilon
+    # With a delta they add up to less than their sum.
+    assert sum(parts) == pytest.approx(epsilon) if delta == 0.0 else sum(parts) >= epsilon
+
+
+def everywhere(model, rows):
+    """Caveats of a fitted pipeline, of copies of it, and of others around it."""
+    y, prepare = target(rows), model.steps[0][1]
+    grid = GridSearchCV(model, {"model__C": ["auto", 1.0]}, cv=KFold(2)).fit(rows, y)
+    assert grid.best_estimator_.guarantee_.caveats == model.fit(rows, y).guarantee_.caveats
+    yield guarantee_of(grid, public=("scores",)).caveats[:-1]
+    yield guarantee_of(pickle.loads(pickle.dumps(model))).caveats
+    yield clone(pickle.loads(pickle.dumps(model))).fit(rows, y).guarantee_.caveats
+    options = dict(columns__categorical__epsilon=8.0, columns__categorical__delta=1e-5)
+    alone = clone(prepare).set_params(**options).fit(rows)
+    yield guarantee_of(alone).caveats
+
+
+@pytest.mark.parametrize(("categories", "caveats"), [(False, (DTYPES,)), (True, (DTYPES, LEVELS))])
+def test_a_proposal_that_nobody_has_reviewed_is_a_caveat(categories, caveats):
+    rows = patients(n=400)
+    schema = schema_from(rows, categories=categories)
+    for found in everywhere(pipeline(schema), rows):
+        assert found == caveats
+    for stated in (dict(schema), {**schema}, {kind: schema[kind] for kind in schema}):
+        assert pipeline(stated).fit(rows, target(rows)).guarantee_.caveats == ()
+
+
+@pytest.mark.parametrize("columns", [STATED, None, "proposed"])
+def test_a_report_says_who_stated_the_kinds(columns):
+    rows = patients(n=400)
+    stated = schema_from(rows) if columns == "proposed" else columns
+    told = privacy_report(pipeline(stated).fit(rows, target(rows))).data["public"]
+    (kinds,) = [entry for entry in told if "kinds of columns" in entry["what"]]
+    assert kinds["declared_by"] == ("caller" if columns == STATED else "data")
+    assert "age" in kinds["value"] and "categorical: " in kinds["value"]
 
 
 @pytest.mark.parametrize("columns", [STATED, {**STATED, "categorical": []}])
@@ -256,6 +303,51 @@ def test_what_a_column_cannot_hold_is_refused_by_its_name_and_no_value(change, n
             call()
         assert "SECRET" not in str(told.value)
         assert told.value.__cause__ is None and told.value.__context__ is None
+
+
+@pytest.mark.parametrize("values", ["SECRET", "True", datetime.datetime(2020, 1, 1)])
+def test_what_is_no_truth_value_is_refused_by_a_rule_and_no_value(values):
+    rows = patients()
+    odd, book = rows.assign(insured=values), BudgetLedger(epsilon=100.0, delta=0.1)
+    model = pipeline().fit(rows, target(rows))
+    for call in (
+        lambda: make_private_preprocessor(STATED).fit(odd),
+        lambda: clone(model).set_params(ledger=book).fit(odd, target(rows)),
+        lambda: model.predict(odd),
+    ):
+        with pytest.raises(
+            ValueError, match=r"columns\['boolean'\] must name .* among \['insured'\]: name"
+        ) as told:
+            call()
+        assert "SECRET" not in str(told.value) and told.value.__context__ is None
+    assert not book.history()
+
+
+def test_other_numbers_are_clipped_to_truth_values():
+    rows = patients()
+    columns = {**STATED, "boolean": ["age"], "numeric": ["id"]}
+    model = pipeline(columns).fit(rows, target(rows))
+    expected = model.predict_proba(rows.assign(age=1.0))
+    for number in (40, 1e300, 2):
+        assert_allclose(model.predict_proba(rows.assign(age=number)), expected)
+
+
+@pytest.mark.parametrize("columns", [STATED, None])
+def test_a_column_that_is_gone_can_be_one_of_none(columns):
+    rows = patients()
+    model = pipeline(columns).fit(rows, target(rows))
+    for name in ("age", "insured", "visit", "ward"):
+        with pytest.raises(ValueError, match=f"missing: {{'{name}'}}.* columns of None will do"):
+            model.predict(rows.drop(columns=name))
+        assert np.isfinite(model.predict_proba(rows.assign(**{name: None}))).all()
+
+
+def test_a_scaler_that_can_center_missing_values_says_so():
+    rows = patients()
+    prepare = make_public_preprocessor({"age": (0, 120)})
+    model = DPPipeline([("prepare", prepare), ("model", DPLogisticRegression())])
+    with pytest.raises(ValueError, match=r"takes no NaN: pass missing='center' .*'age'"):
+        model.fit(rows, target(rows))
 
 
 def test_what_is_no_time_is_refused_before_the_charge():
