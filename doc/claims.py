@@ -62,7 +62,7 @@ CLAIMS = {
     "MatrixRelease": "Streams, sums whose noise cancels",
     "QueryRelease": "Streams, a number of queries",
     "QuantileRelease": "Quantiles of columns",
-    "AsinhMoments": "Place and spread of columns, of few rows",
+    "MedianRelease": "Bounds of columns by medians, of few rows",
     "CategoryRelease": "Categories of columns",
     "MostFrequentRelease": "The most frequent of public categories",
     "MeanRelease": "The mean of one column",

@@ -209,6 +209,7 @@ USERS = (
     *(f"preprocessing._column_statistics.{kind}Release." for kind in ("Counts", "Mean")),
     "preprocessing._one_hot_encoder.CategoryRelease.",
     "preprocessing._quantiles.QuantileRelease.",
+    "preprocessing._medians.MedianRelease.",
     "preprocessing._most_frequent.MostFrequentRelease.",
     "metrics._releases.PrecisionSum.",
 )

@@ -279,8 +279,9 @@ class DPKernelRidge(BaseKernelRegressor):
         Public bounds of the target. Targets outside are clipped; predictions stay within. "auto"
         releases them first, for 5 % of the squared mu of the budget, or 10 % of a pure epsilon: a
         low and a high quantile, as far out as the number of rows times this share allows, and
-        moved outwards somewhat. None takes (-1, 1) and warns in every fit, whatever the targets
-        are.
+        moved outwards somewhat. Fewer rows take up to half of the budget, and if this tells no
+        quantiles, bounds follow from the median and the median distance from it. None takes
+        (-1, 1) and warns in every fit, whatever the targets are.
 
     y_search_range : (float, float), default=(-1e6, 1e6)
         Public range in which ``y_bounds="auto"`` looks. It may be far too wide: its cells widen

@@ -13,11 +13,17 @@ from skdp._validation import (
     short_repr,
 )
 from skdp.mechanisms._cells import checked_ranges
-from skdp.preprocessing._asinh_moments import AsinhMoments, AsinhScaling
 from skdp.preprocessing._base import PrivateTransformer, floats_of, per_column
+from skdp.preprocessing._medians import MedianRelease, least_median_range
 from skdp.preprocessing._quantiles import _LIMIT_USERS, QuantileRelease, least_guarantee
 from skdp.preprocessing._splines import SplineOutput, checked_n_splines, spline_weights
-from skdp.privacy import ApproxDP, BoundedRangeDP, Guarantee, gaussian_mu
+from skdp.privacy import (
+    ApproxDP,
+    BoundedRangeDP,
+    Guarantee,
+    bounded_range_epsilon,
+    gaussian_mu,
+)
 from skdp.rows._users import Users
 
 _TOLERANCE_SLACK = 1.0 + 1e-6  # a share is a little more than what is needed
@@ -30,13 +36,13 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
     each chosen by an exponential mechanism among the public cells of a wide search range, and
     moved outwards to where nearly all values of a normal column would lie.
 
-    Few rows do not tell quantiles from noise. With ``quantiles="auto"`` the centre and the spread
-    of each column are then released in their place, on the asinh scale of the search range, and
-    values far from the centre are drawn towards the ends. Without a delta, or with fewer rows
-    still, nothing is released, and the search range alone decides.
+    Few rows do not tell outer quantiles from noise. With ``quantiles="auto"`` the median of each
+    column, and the median distance of its values from it, are then released in their place. With
+    fewer rows still nothing is released, and values are scaled by the inverse hyperbolic sine of
+    the search range.
 
-    Privacy: the cells that are chosen, or the sums that are released, satisfy ``guarantee_``
-    together, whatever the data are, and nothing else is kept of the rows. Rows are transformed
+    Privacy: the cells that are chosen satisfy ``guarantee_`` together, whatever the data are, and
+    nothing else is kept of the rows. Rows are transformed
     one by one. With ``adjacency="replace-one"`` the number of rows is public. How many values of
     a column are missing is private.
 
@@ -85,10 +91,9 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
 
     Attributes
     ----------
-    method_ : {"quantiles", "moments", "public"}
-        Whether bounds are quantiles, lie two spreads from the centre, or are nearly the search
-        range. It follows from public numbers, or from a noisy number of rows. Released under
-        ``guarantee_``.
+    method_ : {"quantiles", "medians", "public"}
+        Whether bounds are quantiles, follow from medians, or are the search range. It follows
+        from public numbers, or from a noisy number of rows. Released under ``guarantee_``.
 
     bounds_ : ndarray of shape ``(n_features_in_, 2)``
         Bounds of each column in its units. Released under ``guarantee_``.
@@ -128,14 +133,12 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
     Each quantile gets the same share of the budget, a bounded range of ``e``. Among n rows "auto"
     takes ``q = 32 / (n e)``, from .01 to .25, and 1 - q: further out the mechanism may well choose
     a cell beyond all values, whatever the data are. Bounds at q of a normal column are multiplied
-    to bounds at .01. Where q would be above .25, moments take the place of quantiles. Under
-    "add-remove" the noisy number of rows decides, and moments cost as much as quantiles.
+    to bounds at .01. Where q would be above .25, medians among fewer cells take the place of
+    quantiles, and bounds are where those of a normal column would be: 3.4 median distances from
+    the median. Under "add-remove" the noisy number of rows decides, and both cost the same.
 
-    Moments are the sums of ``t`` and of ``1.66 t^2`` for values ``t`` on the asinh scale, from -1
-    to 1: of d columns, replacing one row moves them by ``2 sqrt(d)`` at most, as the values alone.
-
-    With ``groups`` a user counts with the shares of their rows that lie below a value, or with the
-    means of their moments: replacing all of them moves the sums no further than one row does.
+    With ``groups`` a user counts with the shares of their rows that lie below a value: replacing
+    all of them moves the counts no further than one row does.
 
     Where the low quantile lies in the cell of 0, and likewise the high one, the column has a
     spike, as columns of amounts do in which most are 0. Splines are then even in ``asinh(100 t)``
@@ -200,12 +203,12 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
                 f"got {short_repr(self.quantiles)}."
             )
 
-    def _plan(self, target: ApproxDP, n_units: int) -> QuantileRelease | AsinhMoments | None:
+    def _plan(self, target: ApproxDP, n_units: int) -> QuantileRelease | MedianRelease | None:
         n, d = n_units if self.adjacency == "replace-one" else None, self.n_features_in_
         search_range = self._limits()
         method = self._method(target, d, n)
-        if method == "moments":
-            return AsinhMoments.plan(target, n_columns=d, search_range=search_range)
+        if method == "medians":
+            return MedianRelease.plan(target, n_columns=d, search_range=search_range)
         if method == "public":
             return None
         return QuantileRelease.plan(
@@ -223,10 +226,8 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
         need = least_guarantee(target, n_units, n_columns=n_columns)
         if target.epsilon >= need.epsilon_at(target.delta):
             return "quantiles"
-        tells = target.delta > 0.0 and (
-            AsinhMoments.plan(target, n_columns=n_columns).error(n_units) < 1.0
-        )
-        return "moments" if tells else "public"
+        epsilon = bounded_range_epsilon(target, 2 * n_columns)
+        return "medians" if epsilon >= _least_range(target, n_units) else "public"
 
     @property
     def _reads_count(self) -> bool:
@@ -241,32 +242,27 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
         need = share_needed(least_guarantee(target, n_units, n_columns=n_features), target)
         if need <= most:
             return max(least, need)
-        if target.delta == 0.0:
-            return 0.0
-        mu = target.gaussian_target().mu
-        noise = defaults.COARSE_NOISE * math.sqrt(n_features) / (n_units * mu)
-        share = min(max(noise**2, least), max(least, defaults.COARSE_SHARE), most)
-        error = AsinhMoments.plan(target, n_columns=n_features).error(n_units)
-        return share if error / math.sqrt(share) < 1.0 else 0.0
+
+        def share_of(epsilon: float) -> float:
+            ranges = BoundedRangeDP((epsilon,) * (2 * n_features), adjacency=target.adjacency)
+            return share_needed(ranges, target)
+
+        share = max(least, min(share_of(least_median_range(n_units)), defaults.COARSE_SHARE, most))
+        return share if share_of(_least_range(target, n_units)) <= share else 0.0
 
     def _learn(self, X: np.ndarray, release: Any, noise: Any, users: Users | None) -> None:
         n_units, level = len(X) if users is None else users.n_users, None
-        count: float = n_units
         if isinstance(release, QuantileRelease) and is_auto(self.quantiles):
             level = release.level(n_units, noise)
             if not release.is_enough(level[0]):  # of a private number of rows
-                release, count = release.moments(), level[0]
-        self._scaling = None
+                release = MedianRelease.in_place_of(release)
         if isinstance(release, QuantileRelease):
             self.method_ = "quantiles"
             self.bounds_, self.spikes_ = release.bounds(X, noise, users, level=level)
         else:
-            self.method_ = "public" if release is None else "moments"
-            if release is None:
-                self._scaling = AsinhScaling.unknown(self._limits())
-            else:
-                self._scaling = release(X, count, noise, users)
-            self.bounds_ = self._scaling.bounds
+            self.method_ = "public" if release is None else "medians"
+            no_bounds = release is None
+            self.bounds_ = np.array(self._limits()) if no_bounds else release(X, noise, users)
             self.spikes_ = np.zeros(self.bounds_.shape, dtype=bool)
         self.n_splines_ = self._checked_n_splines()
         self._store_norms()
@@ -284,10 +280,10 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
 
     def _places(self, X: np.ndarray) -> np.ndarray:
         """Places of values in [0, 1]."""
-        if self._scaling is not None:
-            return self._scaling.places(X)
-        # Halves, for the width may not be a float.
         low, high = self.bounds_.T
+        if self.method_ == "public":
+            X, low, high = np.arcsinh(X), np.arcsinh(low), np.arcsinh(high)
+        # Halves, for the width may not be a float.
         places = (np.clip(X, low, high) / 2 - low / 2) / (high / 2 - low / 2)
         return np.clip(places, 0.0, 1.0)
 
@@ -315,8 +311,6 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
         method = self._method(target, n_features, n_units)
         if method == "public":
             return self._free(unit)
-        if method == "moments":
-            return AsinhMoments.plan(target, n_columns=n_features).guarantee
         return planned(target, n_features, self.quantiles)
 
     def _n_outputs(self, n_features: int | None) -> int | None:
@@ -324,6 +318,14 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
         if n_features is None or is_auto(self.n_splines):
             return None
         return n_features * (self.n_splines or 1)
+
+
+def _least_range(target: ApproxDP, n_units: int) -> float:
+    """Least range of a selection with which medians are worth their budget.
+
+    Among pure releases theirs takes much from the model: then they must be sure to tell.
+    """
+    return defaults.MEDIAN_ROWS / n_units if target.delta else least_median_range(n_units)
 
 
 def share_needed(need: BoundedRangeDP, target: ApproxDP) -> float:

@@ -26,7 +26,6 @@ from skdp._validation import (
 from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.mechanisms._cells import cell_edges, checked_ranges, counts_below
-from skdp.preprocessing._asinh_moments import AsinhMoments
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, bounded_range_epsilon
 from skdp.rows._users import USER_PARTS, Users
 
@@ -259,12 +258,7 @@ class QuantileRelease:
     def is_enough(self, n_units: float) -> bool:
         """Whether the widest quantiles of so many rows, or users, are more than noise."""
         n_cells = max(len(edges) for edges in self.edges) - 1
-        return self.epsilon >= _least_range(n_units, n_cells)
-
-    def moments(self) -> AsinhMoments:
-        """Release with the same guarantee, one number in place of each selection."""
-        ends = [(float(edges[0]), float(edges[-1])) for edges in self.edges]
-        return AsinhMoments.in_place_of(self.guarantee, self.epsilon, ends)
+        return self.epsilon >= least_range(n_units, n_cells)
 
     def _cells(
         self,
@@ -451,18 +445,19 @@ def least_guarantee(
     BoundedRangeDP
     """
     pure = ApproxDP(1.0, adjacency=target.adjacency)
-    return _guarantee(pure, _least_range(n_samples, n_cells), 2 * n_columns)
+    return _guarantee(pure, least_range(n_samples, n_cells), 2 * n_columns)
 
 
-def _least_range(n_samples: float, n_cells: int) -> float:
-    return _rows_over(n_cells) / (defaults.WIDEST_TAIL * max(n_samples, 1.0))
+def least_range(n_samples: float, n_cells: int, tail: float = defaults.WIDEST_TAIL) -> float:
+    """Least range of a selection by which the quantile at ``tail`` is more than noise."""
+    return _rows_over(n_cells) / (tail * max(n_samples, 1.0))
 
 
 def _check_enough(
     target: ApproxDP, epsilon: float, n_samples: int, n_columns: int, n_cells: int
 ) -> None:
     """Refuse a budget for which the widest of the "auto" quantiles are not wide enough."""
-    if epsilon >= _least_range(n_samples, n_cells):
+    if epsilon >= least_range(n_samples, n_cells):
         return
     least = least_epsilon(target, n_samples, n_columns=n_columns, n_cells=n_cells)
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"

@@ -1,6 +1,7 @@
 """Bounds of a target, released before the regression that they are for.
 
-To check it: this file, and ``preprocessing/_quantiles.py`` for the two quantiles.
+To check it: this file, and ``preprocessing/_quantiles.py`` for the two quantiles, or
+``preprocessing/_medians.py`` where rows are few.
 """
 
 import math
@@ -17,6 +18,7 @@ from skdp._defaults import pipeline as preparing
 from skdp._random._source import NoiseSource
 from skdp._validation import finite, plain_arguments, short_repr
 from skdp.learner import Release
+from skdp.preprocessing._medians import MedianRelease, least_median_range
 from skdp.preprocessing._quantiles import QuantileRelease, least_epsilon
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee, gaussian_epsilon
 from skdp.rows._users import Users
@@ -35,16 +37,17 @@ _NARROWEST = 1e-6  # search range beside its largest value: cells are far from t
 class TargetBounds:
     """Two quantiles of a target, far out as the number of rows allows, and widened.
 
-    Not across 0: amounts are not negative, and predictions of them better stop there.
+    Not across 0: amounts are not negative, and predictions of them better stop there. Where rows
+    are few, the median and the median distance from it, which as many selections find.
 
-    Privacy: the quantiles satisfy ``quantiles.guarantee``; what is released afterwards, in
+    Privacy: the selections satisfy ``selections.guarantee``; what is released afterwards, in
     units of the bounds, satisfies a guarantee of its own whatever they are. `before` plans it
     such that both together satisfy ``target``, by the composition of selections with what
     follows them.
 
     Parameters
     ----------
-    quantiles : QuantileRelease
+    selections : QuantileRelease or MedianRelease
         Of one column.
 
     target : ApproxDP
@@ -56,7 +59,7 @@ class TargetBounds:
     mechanisms", ICML 2020.
     """
 
-    quantiles: QuantileRelease
+    selections: QuantileRelease | MedianRelease
     target: ApproxDP
 
     @classmethod
@@ -79,7 +82,7 @@ class TargetBounds:
         Raises
         ------
         ValueError
-            If the number of rows is public, and so few that their quantiles would be noise.
+            If the number of rows is public, and so few that their median would be noise.
         """
         check_search_range(search_range)
         least = cls.least_epsilon(target, n_samples=n_samples)
@@ -90,7 +93,10 @@ class TargetBounds:
                 f"and delta={target.delta:g}, or y_bounds be given, from what is known without "
                 f"the data; got {target.epsilon:.6g}."
             )
-        part = _share_of(replace(target, refined=None), n_samples)
+        part, tells_tails = _share_of(replace(target, refined=None), n_samples)
+        if not tells_tails:
+            medians = MedianRelease.plan(part, n_columns=1, search_range=search_range)
+            return cls(medians, target)
         quantiles = QuantileRelease.plan(
             part, n_columns=1, n_samples_public=n_samples, search_range=search_range
         )
@@ -112,7 +118,7 @@ class TargetBounds:
         -------
         float
         """
-        least = _least_pure(target, n_samples)
+        _, least = _least_pure(target, n_samples)
         if target.delta == 0.0:
             least /= _MOST_SHARE
         else:  # as in `_share_of`, the other way round
@@ -138,12 +144,12 @@ class TargetBounds:
         """
         rest = replace(self.target, refined=None)
         if rest.delta > 0.0:
-            mu = gaussian_rest(self.quantiles.guarantee.epsilons, rest)
+            mu = gaussian_rest(self.selections.guarantee.epsilons, rest)
             release = planned(replace(rest, epsilon=gaussian_epsilon(mu=mu, delta=rest.delta)))
             # Only such noise has the finer profile that both together were planned with.
             if isinstance(getattr(release.guarantee, "refined", None), GaussianDP):
                 return release
-        epsilon = rest.epsilon - self.quantiles.guarantee.epsilon_at(0.0)
+        epsilon = rest.epsilon - self.selections.guarantee.epsilon_at(0.0)
         return planned(replace(rest, epsilon=epsilon * (1.0 - 1e-15), delta=0.0))
 
     def guarantee(self, then: Guarantee) -> ApproxDP:
@@ -157,7 +163,7 @@ class TargetBounds:
         -------
         ApproxDP
         """
-        total = self.quantiles.guarantee.followed_by(then)
+        total = self.selections.guarantee.followed_by(then)
         return replace(
             self.target,
             refined=total,
@@ -184,8 +190,15 @@ class TargetBounds:
         -------
         (float, float)
         """
-        bounds, _ = self.quantiles.bounds(np.reshape(y, (-1, 1)), noise, users, keep_sign=True)
-        low, high = bounds[0].tolist()
+        column, selections = np.reshape(y, (-1, 1)), self.selections
+        if isinstance(selections, QuantileRelease):
+            level = selections.level(len(y) if users is None else users.n_users, noise)
+            if selections.is_enough(level[0]):
+                bounds, _ = selections.bounds(column, noise, users, level=level, keep_sign=True)
+                low, high = bounds[0].tolist()
+                return low, high
+            selections = MedianRelease.in_place_of(selections)  # of a private number of rows
+        low, high = selections(column, noise, users, keep_sign=True)[0].tolist()
         return low, high
 
 
@@ -239,20 +252,30 @@ def check_search_range(search_range: Any) -> None:
         )
 
 
-def _least_pure(target: ApproxDP, n_samples: int | None) -> float:
-    """Least epsilon of two selections that are more than noise; 0 of a private number of rows."""
+def _least_pure(target: ApproxDP, n_samples: int | None) -> tuple[float, float]:
+    """Least epsilon of two selections that are more than noise: outer quantiles, and medians.
+
+    0 of a private number of rows.
+    """
     if n_samples is None or target.adjacency == "add-remove":
-        return 0.0
-    return least_epsilon(replace(target, delta=0.0, refined=None), n_samples, n_columns=1)
+        return 0.0, 0.0
+    pure = replace(target, delta=0.0, refined=None)
+    return least_epsilon(pure, n_samples, n_columns=1), 2.0 * least_median_range(n_samples)
 
 
-def _share_of(target: ApproxDP, n_samples: int | None) -> ApproxDP:
-    """Pure part of a budget for two selections: as Gaussian noise, half a range is its mu."""
-    least = _least_pure(target, n_samples) * (1.0 + _TOLERANCE_LEAST / 4.0)
+def _share_of(target: ApproxDP, n_samples: int | None) -> tuple[ApproxDP, bool]:
+    """Pure part of a budget for two selections, and whether it tells outer quantiles.
+
+    As Gaussian noise, half a range is its mu.
+    """
+    factor = 1.0 + _TOLERANCE_LEAST / 4.0
+    outer, medians = (factor * least for least in _least_pure(target, n_samples))
     if target.delta == 0.0:
-        share = min(max(_PURE_SHARE, least / target.epsilon), _MOST_SHARE)
-        return replace(target, epsilon=share * target.epsilon)
-    mu = target.gaussian_target().mu
-    share = min(max(_SHARE, 2.0 * (least / (4.0 * mu)) ** 2), _MOST_SHARE)
-    each = 2.0 * mu * math.sqrt(share / 2.0)
-    return replace(target, epsilon=2.0 * each, delta=0.0)
+        tells_tails = outer <= _MOST_SHARE * target.epsilon
+        share = max(_PURE_SHARE, (outer if tells_tails else medians) / target.epsilon)
+        return replace(target, epsilon=min(share, _MOST_SHARE) * target.epsilon), tells_tails
+    unit = 4.0 * target.gaussian_target().mu
+    tells_tails = 2.0 * (outer / unit) ** 2 <= _MOST_SHARE
+    share = max(_SHARE, 2.0 * ((outer if tells_tails else medians) / unit) ** 2)
+    epsilon = unit * math.sqrt(min(share, _MOST_SHARE) / 2.0)
+    return replace(target, epsilon=epsilon, delta=0.0), tells_tails

@@ -137,7 +137,7 @@ def test_a_step_that_spends_more_than_was_planned_is_noticed():
 
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 @pytest.mark.parametrize("owned", [False, True])
-def test_bounds_get_the_least_share_that_tells_them_and_few_rows_get_moments(delta, owned):
+def test_bounds_get_the_least_share_that_tells_them_and_few_rows_get_medians(delta, owned):
     X, y = people()
     X = X[["age", "pay"]]
     groups = np.arange(len(y)) if owned else None
@@ -158,13 +158,13 @@ def test_bounds_get_the_least_share_that_tells_them_and_few_rows_get_moments(del
     needed = [share for share, method, _ in tried if method == "quantiles"]
     assert needed == sorted(needed, reverse=True) and 0.3 < needed[0] <= 0.5
     few = [(share, method, told) for share, method, told in tried if method != "quantiles"]
-    if delta:
-        assert all(0.1 <= share <= 0.25 and method == "moments" for share, method, _ in few)
-    else:
-        assert all(
-            share == 0.0 and method == "public" and "0-diff" in t for share, method, t in few
-        )
-    assert few and fitted(0.05, {"bounds": 0.3})[0] == 0.3  # what is given is taken
+    medians = [share for share, method, _ in few if method == "medians"]
+    assert medians and all(0.1 <= share <= 0.25 for share in medians)
+    free = [(share, told) for share, method, told in few if method == "public"]
+    assert all(share == 0.0 and "0-diff" in told for share, told in free)
+    order = [method for _, method, _ in tried]
+    assert order == sorted(order, key=["public", "medians", "quantiles"].index)
+    assert fitted(0.05, {"bounds": 0.3})[0] == 0.3  # what is given is taken
 
 
 @pytest.mark.parametrize("kind", ["table", "polars", "narwhals"])

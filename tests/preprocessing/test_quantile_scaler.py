@@ -104,8 +104,8 @@ def test_bad_parameters_are_refused_before_the_charge(parameters, words):
     [
         (20_000, 0.0, "replace-one", "quantiles"),
         (20_000, 1e-6, "add-remove", "quantiles"),
-        (1000, 1e-6, "replace-one", "moments"),
-        (1000, 1e-6, "add-remove", "moments"),
+        (1000, 1e-6, "replace-one", "medians"),
+        (1000, 1e-6, "add-remove", "medians"),
         (1000, 0.0, "replace-one", "public"),
         (3, 1e-6, "replace-one", "public"),
     ],
@@ -124,21 +124,25 @@ def test_fewer_rows_are_scaled_more_coarsely_and_never_refused(n, delta, adjacen
     assert (out[-2] < 0.0).all() and (out[-1] > 0.0).all()
 
 
-def test_moments_tell_the_place_and_spread_of_a_column():
+def test_medians_tell_the_place_and_spread_of_a_column():
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.lognormal(6.0, 2.0, 1000), -rng.lognormal(4.0, 2.0, 1000)])
+    X = np.column_stack([rng.lognormal(6.0, 1.0, 1000), -rng.lognormal(4.0, 1.0, 1000)])
     scaler = DPQuantileScaler(0.3, 1e-6, search_range=(-1e4, 1e4), random_state=0).fit(X)
-    assert scaler.method_ == "moments"
-    low, high = scaler.bounds_.T
-    assert 0.0 < low[0] < np.median(X[:, 0]) < high[0]
-    assert low[1] < np.median(X[:, 1]) < high[1]
+    assert scaler.method_ == "medians"
     scaled = scaler.transform(X)
     assert (np.abs(np.median(scaled, axis=0)) < 0.3).all() and (scaled.std(axis=0) > 0.2).all()
 
 
+def test_where_nothing_is_released_values_are_spread_by_the_inverse_sine_of_the_range():
+    X = np.array([[-1e9], [-1e3], [0.0], [np.sinh(np.arcsinh(1e3) / 2)], [1e308], [np.nan]])
+    scaler = DPQuantileScaler(0.1, search_range=(-1e3, 1e3)).fit(X[:3])
+    assert scaler.method_ == "public" and scaler.bounds_.tolist() == [[-1e3, 1e3]]
+    assert_allclose(scaler.transform(X).ravel(), [-1.0, -1.0, 0.0, 0.5, 1.0, 0.0], atol=1e-12)
+
+
 @pytest.mark.parametrize("owned", [False, True])
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize(("epsilon", "method"), [(1.0, "moments"), (30.0, "quantiles")])
+@pytest.mark.parametrize(("epsilon", "method"), [(1.0, "medians"), (30.0, "quantiles")])
 def test_worst_neighbours_lose_what_is_claimed_and_no_more(epsilon, method, adjacency, owned):
     X = np.random.default_rng(0).lognormal(3.0, 1.0, (300, 2))
     groups = np.arange(300) // 3 if owned else None

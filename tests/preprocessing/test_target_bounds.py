@@ -132,6 +132,17 @@ def test_the_noise_of_the_bounds_is_not_that_of_the_fit(monkeypatch):
     assert len(set(states)) == len(states) == 2
 
 
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_few_rows_have_bounds_by_medians_that_hold_most_of_the_target(delta, adjacency):
+    X, y = rows(1000)
+    for seed in range(5):
+        model = ridge(0.3, delta=delta, adjacency=adjacency, random_state=seed).fit(X, y)
+        low, high = model.y_bounds_
+        assert np.mean((low <= y) & (y <= high)) > 0.5 and high - low < 2e4
+        assert model.guarantee_.refined.epsilon_at(delta) <= 0.3 * (1.0 + 1e-12)
+
+
 def test_bounds_of_amounts_stop_at_zero():
     rng = np.random.default_rng(1)
     bounds = TargetBounds.plan(ApproxDP(0.2, 1e-5), n_samples=20_000, search_range=(-1e6, 1e6))
