@@ -87,6 +87,7 @@ CALIBRATIONS: dict[str, tuple[str, ...]] = {
     "preprocessing/_splines.py": ("ROUNDED_UP",),
     # Definitions of scores, their intervals, and pictures of them.
     "metrics/_evaluation.py": (),
+    "linear_model/_summary.py": (),
     # What papers state, and the steps and rates that follow from it.
     "distributed/papers.py": (),
     "kernel/_ridge_theory.py": (),

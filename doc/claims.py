@@ -16,7 +16,12 @@ from skdp import config_context
 from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.learner import PrivateEstimator, Sequence, SumRelease
-from skdp.linear_model import DPLogisticRegression, DPPoissonRegressor, MIPrivateSGDRegressor
+from skdp.linear_model import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    MIPrivateSGDRegressor,
+)
 from skdp.metrics import dp_evaluate
 from skdp.model_selection import DPGridSearch
 from skdp.preprocessing import (
@@ -43,6 +48,9 @@ CLAIMS = {
     "ObjectivePerturbation": "Linear models, objective perturbation",
     "OutputPerturbation": "Linear models, output perturbation",
     "Sequence": "Several releases under one budget",
+    "RegressionMoments": "Least squares, with intervals",
+    "JointSteps": "Newton steps, with intervals",
+    "CutShares": "How many rows were clipped",
     "RowNorm": "The norm to which rows are clipped",
     "RowCount": "The number of rows, where it is private",
     "ClassCounts": "The numbers of rows of the classes",
@@ -103,6 +111,8 @@ def uses(rng):
     for options in (dict(delta=1e-5), {}, dict(adjacency="add-remove"), dict(mechanism="output")):
         yield partial(DPLogisticRegression(**options).fit, X, two)
     yield partial(DPLogisticRegression().fit, X, three)
+    yield partial(DPLogisticRegression(delta=1e-5, inference=True).fit, X, two)
+    yield partial(DPLinearRegression(y_bounds=(-1, 1)).fit, X, y)
     yield partial(DPPoissonRegressor(delta=1e-5).fit, X, three)
     yield partial(Total().fit, X)
     for options in (

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
     from skdp.linear_model import (
+        DPLinearRegression,
         DPLinearSVC,
         DPLogisticRegression,
         DPPoissonRegressor,
@@ -59,6 +60,7 @@ __all__ = [
     "DPEpsilonSearch",
     "DPGridSearch",
     "DPKernelRidge",
+    "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPOneHotEncoder",
@@ -106,6 +108,7 @@ _HOMES = {
     "DPEpsilonSearch": "model_selection",
     "DPGridSearch": "model_selection",
     "DPKernelRidge": "kernel",
+    "DPLinearRegression": "linear_model",
     "DPLinearSVC": "linear_model",
     "DPLogisticRegression": "linear_model",
     "DPPoissonRegressor": "linear_model",

@@ -48,6 +48,9 @@ from skdp.preprocessing import (
 )
 from skdp.privacy import BudgetLedger
 
+# Rows are few here.
+pytestmark = pytest.mark.filterwarnings("ignore:.*(did not converge|the clipped data)")
+
 
 def public_estimators():
     """Estimators that users can import from modules without an underscore."""

@@ -3,6 +3,8 @@
 Worths are of R^2 over ten sets, at 1,000 to 20,000 rows and an epsilon of 0.1 to 3.
 """
 
+from skdp._defaults import linear
+
 # Noisy gradients on features, with a delta.
 
 # Random features, in units of mu times the number of rows: second moments show no more.
@@ -30,7 +32,7 @@ TARGET_ROWS = 20.0
 OFFSET = 0.4
 # Of the budget, for the mean of predictions, which caps draw to the median.
 # Worth: .007 where it is left out.
-LEVEL_SHARE = 0.02
+LEVEL_SHARE = linear.ROWS_SHARE
 # Square of how far caps draw that mean, beside the targets' variance: a fifth of a deviation.
 # Worth: .09 if the mean is trusted in full, all of it at few rows.
 LEVEL = 0.04

@@ -16,12 +16,11 @@ TYPICAL_ROWS = 1000.0
 # Of the budget, for the norm of rows; all that it has to tell is which of 15 norms.
 # Worth: 0 on rows of norm 1, where -0.001 +- 0.001 of accuracy is its price; 0.007 to 0.02 without
 # on short rows.
-NORM_SHARE = 0.02
-# Share of the rows that noise in their number may be, for the norm.
-NORM_NOISE = 0.1
+NORM_SHARE = ROWS_SHARE
 # Rows, over epsilon, that may be clipped for the root of 2 less noise.
 NORM_WORTH = 1.5
-# Share of the rows that may be clipped: what it biases stays.
+# Share of the rows that may be clipped, as what it biases stays, and that noise in their number
+# may be.
 MOST_CLIPPED = 0.1
 # Of the budget, for the scale of the scores.
 # Worth: 0.004 +- 0.002 of log-loss with a half of it; 0.002 +- 0.001 of accuracy with double.
@@ -111,3 +110,21 @@ LEAST_OF_TWO = 0.02
 # Worth: d^2 in means over 6 sets of 1,000 to 20,000 rows, epsilon from 0.5 to 3: 0.015 less for 2,
 # 0.004 less for 8 and 0.023 less for 16 with a delta.
 LARGEST_TARGET = 4.0
+
+# Intervals. Measured by coverage and width in designs of their own, as ``benchmarks/inference.py``
+# prints them.
+
+# Of the squared mu, for what comes before the last release.
+BEFORE_THE_LAST = 0.4
+# Newton steps before the last, at most; their shares are as 1 to 2 to 3 to 4. A fourth of all of
+# it may be for small steps before them.
+N_EARLY_STEPS = 4
+# How loose the bound on what a step leaves is.
+LOOSENESS = 10.0
+# Largest residual over the standard deviation of all, where rows are few: what is cut of skewed
+# errors moves coefficients.
+# Worth: at 3.5, widths are 0.75 times as large at 2,000 to 10,000 rows, and of exponential errors
+# intervals of the intercept hold it in 0.73 of all cases.
+RESIDUAL_CAP = 5.0
+# Least eigenvalue over the edge of the noise from which on a second look is better.
+SECOND_LOOK_FROM = 2.0

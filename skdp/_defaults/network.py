@@ -1,5 +1,7 @@
 """Networks of nodes, and users who trust nobody."""
 
+from skdp._defaults import linear
+
 # Worths are means over twelve sets of 1,000 and 5,000 rows on 4 and 16 nodes, epsilon .5 to 3: the
 # sets on which the numbers were chosen.
 
@@ -7,7 +9,7 @@
 # The log-odds that nodes start from then have a standard error of about 0.1.
 # Worth: 0.03 +- 0.03 of log-loss without, which has 0.012 +- 0.011 more accuracy; 0.010 +- 0.009
 # with a half, 0.004 of area under the curve with twice as much.
-COUNT_SIGNAL = 30.0
+COUNT_SIGNAL = linear.COUNT_SIGNAL
 # From that ratio of signal to noise on the sum of the rows is released.
 # Worth: 0.009 +- 0.004 of accuracy if never; 0.002 of log-loss with a half or twice as much.
 MEAN_SIGNAL = 5.0

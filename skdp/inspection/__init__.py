@@ -1,6 +1,8 @@
 """Pictures and reports of what is public or released; matplotlib is imported for the former."""
 
 from skdp.inspection._additive_effects import AdditiveEffect, AdditiveEffectsDisplay
+from skdp.inspection._coefficient_display import CoefficientDisplay
+from skdp.inspection._coefficient_summary import coefficient_summary
 from skdp.inspection._ledger_display import BudgetLedgerDisplay
 from skdp.inspection._privacy_utility import PrivacyUtilityDisplay
 from skdp.inspection._profile_display import PrivacyProfileDisplay
@@ -11,10 +13,12 @@ __all__ = [
     "AdditiveEffect",
     "AdditiveEffectsDisplay",
     "BudgetLedgerDisplay",
+    "CoefficientDisplay",
     "PrivacyProfileDisplay",
     "PrivacyReport",
     "PrivacyUtilityDisplay",
     "TopologyDisplay",
+    "coefficient_summary",
     "privacy_report",
     "report_schema",
 ]

@@ -144,12 +144,12 @@ class AdditiveEffectsDisplay:
         """
         positive_int(n_values=n_values)
         steps = _steps(estimator)
-        model, parts = steps[-1], _parts(steps)
+        model, parts = steps[-1], column_parts(steps)
         known = {name: part for part in parts for name in part.names}
         if columns is None:
             columns = [name for part in parts if part.is_numeric for name in part.names]
         columns = _checked_columns(columns, known)
-        factor = _row_factor(steps, parts, model)
+        factor = row_factor(steps, parts, model)
         noise = getattr(model, "coef_noise_", None)
         effects = [
             known[name].effect(name, int(n_values), factor, model.coef_, noise) for name in columns
@@ -287,7 +287,7 @@ class _Part:
 
 def _steps(estimator):
     """Fitted steps in order, those of pipelines within pipelines among them."""
-    steps = _flat(estimator)
+    steps = flat_steps(estimator)
     if len(steps) < 2:
         raise ValueError(
             "estimator must be a pipeline of transformers and a linear model; "
@@ -302,15 +302,15 @@ def _steps(estimator):
     return steps
 
 
-def _flat(estimator):
+def flat_steps(estimator):
     steps = getattr(estimator, "steps_", None) or getattr(estimator, "steps", None)
     if not isinstance(steps, list):
         return [estimator]
     inner = [step for _, step in steps if step is not None and step != "passthrough"]
-    return [step for part in inner for step in _flat(part)]
+    return [step for part in inner for step in flat_steps(part)]
 
 
-def _parts(steps):
+def column_parts(steps):
     """Transformers of columns, which are the first step or within it."""
     first = steps[0]
     for step in steps[1:-1]:
@@ -327,8 +327,9 @@ def _parts(steps):
 
 def _column_parts(transformer, given, start):
     """Parts of a transformer of columns with these names, whose output starts there."""
-    if isinstance(transformer, Pipeline) and isinstance(transformer[0], DatetimeParts):
-        dates, scaled = transformer[0], transformer[-1]
+    of_dates = isinstance(transformer, Pipeline) and isinstance(transformer[0], DatetimeParts)
+    if of_dates and len(transformer) == 2:
+        dates, scaled = transformer
         return _column_parts(scaled, list(dates.get_feature_names_out(given)), start)
     if not isinstance(transformer, ColumnTransformer):
         return [_Part(transformer, given, start)]
@@ -336,11 +337,26 @@ def _column_parts(transformer, given, start):
     for name, part, columns in transformer.transformers_:
         if isinstance(part, str):  # "drop"
             continue
-        if isinstance(columns, slice):
-            columns = given[columns]
-        own = [column if isinstance(column, str) else given[column] for column in columns]
+        own = _columns_of(columns, given)
+        if not own:  # and nothing was fitted
+            continue
         parts += _column_parts(part, own, start + transformer.output_indices_[name].start)
     return parts
+
+
+def _columns_of(columns, given):
+    """Names of the columns that a part of a ColumnTransformer takes."""
+    if isinstance(columns, str):
+        return [columns]
+    if isinstance(columns, slice):
+        ends = columns.start, columns.stop
+        first, last = (given.index(end) if isinstance(end, str) else end for end in ends)
+        last = last + 1 if isinstance(columns.stop, str) else last  # names include the last
+        return given[slice(first, last, columns.step)]
+    columns = np.asarray(columns)
+    if columns.dtype == bool:
+        columns = np.flatnonzero(columns)
+    return [column if isinstance(column, str) else given[column] for column in columns.tolist()]
 
 
 def _longest_row(step):
@@ -362,13 +378,14 @@ def _ranges(transformer, n_columns):
     return list(np.asarray(bounds, dtype=np.float64))
 
 
-def _row_factor(steps, parts, model):
+def row_factor(steps, parts, model):
     """What the output of columns is multiplied by in a row of typical norm."""
     norm = math.sqrt(sum(part.mean_square() for part in parts))
     length = norm
     for step in steps[1:-1]:
         length = 1.0 if isinstance(step, Normalizer) else min(length, _longest_row(step))
-    return min(length, float(getattr(model, "x_norm_", math.inf))) / norm
+    most = getattr(model, "x_norm_", getattr(model, "x_norm", math.inf))
+    return min(length, float(most)) / norm if norm else 1.0
 
 
 def _checked_columns(columns, known):

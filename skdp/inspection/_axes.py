@@ -8,12 +8,12 @@ from skdp._validation import short_repr
 class OneAxes:
     """Display on one matplotlib Axes."""
 
-    def _axes(self, ax, title):
-        """Axes to draw on, which the display keeps; None makes a figure."""
+    def _axes(self, ax, title, height=4.2):
+        """Axes to draw on, which the display keeps; None makes a figure, so many inches high."""
         import matplotlib.pyplot as plt
 
         if ax is None:
-            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+            ax = plt.subplots(figsize=(6.4, height), layout="constrained")[1]
         if title is not None:
             ax.set_title(title)
         self.ax_, self.figure_ = ax, ax.figure

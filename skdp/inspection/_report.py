@@ -23,7 +23,10 @@ from skdp._validation import is_auto, short_repr
 from skdp.exceptions import NoConversionError
 from skdp.inspection import _report_page as page
 from skdp.inspection import _report_texts as texts
+from skdp.inspection._additive_effects import flat_steps
+from skdp.inspection._coefficient_summary import coefficient_summary
 from skdp.learner import StatedGuarantee
+from skdp.linear_model._summary import CONFIDENCE
 from skdp.pipeline import guarantee_of
 from skdp.pipeline._wrappers import WRAPPERS, is_wrapper
 from skdp.preprocessing._column_kinds import ColumnsFromRows
@@ -636,7 +639,7 @@ def report_of(subject, ledger, about):
     layers = texts.layers(subject, epsilon, names_theorems=names_theorems)
     data = {
         "schema": "privacy_report",
-        "version": "1.1",
+        "version": "1.2",
         "made": {
             "skdp": __version__,
             "scikit-learn": sklearn.__version__,
@@ -662,7 +665,33 @@ def report_of(subject, ledger, about):
     learners = [subject.fitted, *(step for _, step in _parts(subject.fitted) or ())]
     own = [one.report_notes() for one in learners if hasattr(one, "report_notes")]
     notes = [str(note) for told in own for note in told]
-    return {**data, "notes": notes} if notes else data
+    more = {"notes": notes, "coefficients": _coefficients(subject.fitted)}
+    return data | {name: told for name, told in more.items() if told}
+
+
+def _coefficients(fitted):
+    """How sure each coefficient of a model is; nothing of models without intervals."""
+    if not hasattr(flat_steps(fitted)[-1], "summary_"):
+        return {}
+    try:
+        summary = coefficient_summary(fitted)
+    except ValueError:  # steps that it does not know
+        summary = flat_steps(fitted)[-1].summary_
+    ends = summary.conf_int().tolist()
+    numbers = zip(
+        summary.names,
+        summary.estimates.tolist(),
+        summary.standard_errors.tolist(),
+        ends,
+        summary.p_values.tolist(),
+        strict=True,
+    )
+    rows = [
+        {"name": name, "estimate": estimate, "standard_error": error}
+        | ({} if math.isnan(low) else {"from": low, "to": high, "p": p})
+        for name, estimate, error, (low, high), p in numbers
+    ]
+    return {"level": CONFIDENCE, "rows": rows, "remarks": list(summary.remarks)}
 
 
 def _named(names, rows):
@@ -989,6 +1018,6 @@ def report_schema():
     --------
     >>> from skdp.inspection import report_schema
     >>> report_schema()["properties"]["version"]
-    {'enum': ['1.0', '1.1']}
+    {'enum': ['1.0', '1.1', '1.2']}
     """
     return json.loads(page.resource("privacy_report.schema.json"))

@@ -422,7 +422,7 @@ def page_of(data):
     blocks = [*first_page_of(data), Heading("Details", parts=True)]
     for part in (
         *(_steps, _promise, attacker_of_page, yardstick_of_page, _public, _released),
-        *(_notes, _not_covered, _ledger, _publishing, _questions, _layers),
+        *(_coefficients, _notes, _not_covered, _ledger, _publishing, _questions, _layers),
         *(_special_promise, _special_releases, _special_accounting, _settings, _machine, _words),
     ):
         blocks += part(data)
@@ -531,6 +531,25 @@ def _notes(data):
     if notes := data.get("notes"):
         yield Heading("Notes of the learner")
         yield Bullets(*notes)
+
+
+def _coefficients(data):
+    section = data.get("coefficients")
+    if not section:
+        return
+    yield Heading("How sure the numbers are")
+    yield Text(
+        f"An interval holds the coefficient with a chance of {percent(section['level'])}, noise "
+        "and other rows together. Where noise hides a coefficient there is none."
+    )
+    rows = []
+    for one in section["rows"]:
+        ends = f"{one['from']:.4g} to {one['to']:.4g}" if "from" in one else "cannot tell"
+        p = f"{one['p']:.2g}" if "p" in one else ""
+        cells = f"{one['estimate']:.4g}", f"{one['standard_error']:.3g}", ends, p
+        rows.append((one["name"], *cells))
+    yield Table(("coefficient", "estimate", "standard error", "interval", "p"), rows, (1, 2, 4))
+    yield Bullets(*section["remarks"])
 
 
 def _not_covered(data):

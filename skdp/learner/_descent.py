@@ -1,7 +1,7 @@
 """Noisy gradient descent on the losses of linear models: sums of clipped gradients, with noise.
 
 To check it: `NoisyDescent._descend` releases gradients, `release_half` second moments,
-`release_agreement` how far the rows of users agree, and `release_with_curvature` the last step;
+`release_agreement` how far the rows of users agree, and `release_joint` the last step;
 ``rows/_whitening.py`` caps the gradients of rows and certifies their sum, ``rows/_blocks.py``
 clips the rows, and ``learner/_losses.py`` has the residuals. ``learner/_sequence.py`` has the
 budget.
@@ -123,7 +123,7 @@ def half_of(matrix: np.ndarray) -> np.ndarray:
 
 
 def symmetric(half: np.ndarray) -> np.ndarray:
-    """Symmetric matrix of what `release_half` returns."""
+    """Symmetric matrix of what `half_of` returns."""
     d = math.isqrt(2 * len(half))
     released = np.zeros((d, d))
     released[_lower(d)] = half[d:] / math.sqrt(2.0)
@@ -640,29 +640,127 @@ def _mean_slope(loss: Loss, deviations: np.ndarray, clip_norm: float) -> float:
     return max(0.0, math.fsum(slopes) / max(1, n_outputs - 1))
 
 
-# How many times the curvature enters for free, see `release_with_curvature`.
-_THEOREM_WEIGHT = {"replace-one": 4.5, "add-remove": 3.33}
 # Steps of the equation for the ridge, which is solved long before.
 _GRID_ITERATIONS = 20
 
 
-def release_with_curvature(
-    data: RowBlocks, loss: Any, weights: np.ndarray, *, guarantee: GaussianDP, noise: NoiseSource
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Release sums of gradient and curvature of the logistic loss at released weights.
+@dataclass(frozen=True)
+class JointWeights:
+    """Sensitivity of a joint release, and what its parts are multiplied by.
 
-    Privacy: satisfies ``guarantee``. With R the bound on the norm of a row x, e its residual and
-    ``w = |e| (1 - |e|)``, a row adds ``(e x, a w x x' / R)``, off-diagonal entries counting once
-    and times the root of 2. Replaced, it moves that by 2 R at most where a is 4.62 or less: the
-    second part is zero where the first is largest. Added, by R where a is 3.33 or less.
+    With R the bound on the norm of a row x, L that on its residual e, and w the second derivative,
+    a row adds ``(e x, curvature w x x' / R, squares e^2 x x' / (L R))``, where entries beside the
+    diagonal count once and times the root of 2. In units of L R that moves by ``sensitivity``.
+
+    Parameters
+    ----------
+    sensitivity, curvature, squares : float
+
+    Notes
+    -----
+    **Of log-odds**, ``w = |e| (1 - |e|)``: the curvature is zero where the gradient is largest.
+    Let a user's mean gradient have the norm t, in units of R, and let m be the mean of ``|e| |x|``
+    over the rows. Then ``t <= m``, the mean curvature is at most ``m (1 - m)``, and the third part
+    is the outer product of the mean gradient with itself. Of two users, gradients are farthest
+    apart where they are opposite, and curvatures where they are orthogonal, so that the squared
+    distance is at most ``(m + m')^2 + squares^2 (m^2 - m'^2)^2 + curvature^2 (m^2 (1 - m)^2 +
+    m'^2 (1 - m')^2)``. It is 4 at most for a curvature of 4.6 and squares of the root of 1/2. A
+    user who comes or goes moves by ``m^2 + curvature^2 m^2 (1 - m)^2 + squares^2 m^4``, which is
+    largest at m = 1 for the curvatures below. A row is a user of one row.
+
+    **Of any loss** without curvature, the same holds with that part left out. **Of means** of
+    counts, curvatures are from 0 to L whatever the residual is, and are paid for.
+    """
+
+    sensitivity: float
+    curvature: float
+    squares: float
+
+
+# By adjacency: of losses whose curvature is free, with squared residuals and without.
+_THEOREM_FREE = {
+    "replace-one": JointWeights(2.0, 4.5, math.sqrt(0.5)),
+    "add-remove": JointWeights(math.sqrt(1.25), 3.85, 0.5),
+}
+_THEOREM_PLAIN = {
+    "replace-one": JointWeights(2.0, 4.5, 0.0),
+    "add-remove": JointWeights(1.0, 3.33, 0.0),
+}
+# Where curvatures are paid for: two that are orthogonal add 2 curvature^2 to the square, and one
+# that comes or goes adds it once.
+_THEOREM_PAID = {
+    "replace-one": JointWeights(math.sqrt(4.5), 0.5, math.sqrt(0.5)),
+    "add-remove": JointWeights(math.sqrt(1.5), 0.5, 0.5),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class JointSums:
+    """What a joint release found.
+
+    Parameters
+    ----------
+    gradient : ndarray of shape (n_features,)
+
+    curvature : ndarray of shape (n_features, n_features) or None
+
+    squares : ndarray of shape (n_features, n_features) or None
+        Sum of the outer products of the gradients of rows, or users. Eigenvalues may be negative.
+
+    deviation : float
+        Standard deviation of the noise of an entry of the gradient.
+
+    beside : float
+        The same of an entry of the curvature beside the diagonal.
+    """
+
+    gradient: np.ndarray
+    curvature: np.ndarray | None
+    squares: np.ndarray | None
+    deviation: float
+    beside: float
+
+
+def joint_weights(loss: Loss, guarantee: GaussianDP, *, squares: bool = True) -> JointWeights:
+    """Weights of a joint release of a loss."""
+    table = _THEOREM_FREE if squares else _THEOREM_PLAIN
+    if squares and not loss.has_joint_curvature and not loss.is_squared:
+        table = _THEOREM_PAID
+    return table[guarantee.adjacency]
+
+
+def is_certified(data: RowBlocks, loss: Any, weights: np.ndarray, guarantee: GaussianDP) -> bool:
+    """Whether squared residuals take no more than half of the error that a release may have.
+
+    It depends on the loss, the weights and public numbers alone.
+    """
+    factors = joint_weights(loss, guarantee)
+    size = loss.lipschitz * data.row_norm
+    error = factors.squares / size * data.residual_moments_error(loss, weights)
+    return bool(error <= ROUNDING_OF_CAP / 2.0 * factors.sensitivity * size)
+
+
+def release_joint(
+    data: RowBlocks,
+    loss: Any,
+    weights: np.ndarray,
+    *,
+    guarantee: GaussianDP,
+    noise: NoiseSource,
+    curvature: bool = True,
+    squares: bool = True,
+) -> JointSums:
+    """Release sums of gradient, curvature and squared residuals at released weights.
+
+    Privacy: satisfies ``guarantee``, by the sensitivity of `JointWeights`.
 
     Parameters
     ----------
     data : RowBlocks
-        Without users.
+        With users only if ``squares`` are asked for.
 
-    loss : LogisticLoss
-        Its slope not capped, and without weights of classes.
+    loss : Loss
+        Of one score.
 
     weights : ndarray of shape (1, n_features)
         Released.
@@ -671,40 +769,52 @@ def release_with_curvature(
 
     noise : NoiseSource
 
+    curvature, squares : bool, default=True
+        What to release beside the gradient.
+
     Returns
     -------
-    gradient : ndarray of shape (n_features,)
-
-    curvature : ndarray of shape (n_features, n_features)
-
-    deviation : float
-        Standard deviation of the noise in an entry of the gradient.
+    JointSums
     """
-    sensitivity, unit = _bounds(data, guarantee)
+    factors = joint_weights(loss, guarantee, squares=squares)
+    if curvature and not squares and not loss.has_joint_curvature:
+        raise ValueError("curvature is free for log-odds alone.")
+    size = loss.lipschitz * data.row_norm
+    sensitivity = factors.sensitivity * size
+    of_curvature, of_squares = factors.curvature / data.row_norm, factors.squares / size
     exactly = data.rounding_error(loss, weights) > ROUNDING_OF_CAP / 2.0 * sensitivity
     error = data.rounding_error(loss, weights, exactly=exactly)
-    if error + unit * data.curvature_error(loss, weights) > ROUNDING_OF_CAP * sensitivity:
+    error += of_curvature * data.curvature_error(loss, weights) if curvature else 0.0
+    error += of_squares * data.residual_moments_error(loss, weights) if squares else 0.0
+    if error > ROUNDING_OF_CAP * sensitivity:
         raise SolverError("The weights are too large for the certified error of a sum.")
-    gradient, _ = data.gradient(loss, weights, exactly=exactly)
-    second = data.second_moments(loss, weights)
+    parts = [data.gradient(loss, weights, exactly=exactly)[0][0]]
+    if curvature:
+        parts.append(of_curvature * half_of(data.second_moments(loss, weights)))
+    if squares:
+        parts.append(of_squares * half_of(data.residual_moments(loss, weights)))
     law = NoiseLaw.of("gaussian", guarantee)
     released = release(
-        np.concatenate([gradient[0], unit * half_of(second)]),
+        np.concatenate(parts),
         law=law,
         sensitivity=sensitivity,
         error=ROUNDING_OF_CAP * sensitivity,
         random_state=noise,
-        purpose="sums of gradient and curvature at a released point",
+        purpose=_PURPOSES[curvature, squares],
     )
-    d = data.n_features
     deviation = law.level(len(released)) * sensitivity
-    return released[:d], symmetric(released[d:] / unit), deviation
+    found = np.split(released, np.cumsum([len(part) for part in parts[:-1]]))
+    second = symmetric(found[1] / of_curvature) if curvature else None
+    third = symmetric(found[-1] / of_squares) if squares else None
+    beside = deviation / of_curvature / math.sqrt(2.0) if curvature else 0.0
+    return JointSums(found[0], second, third, deviation, beside)
 
 
-def _bounds(data: RowBlocks, guarantee: GaussianDP) -> tuple[float, float]:
-    """Sensitivity of the joint release, and what the curvature is multiplied by in it."""
-    norm = data.row_norm
-    return guarantee.n_records_changed * norm, _THEOREM_WEIGHT[guarantee.adjacency] / norm
+_PURPOSES = {
+    (True, False): "sums of gradient and curvature at a released point",
+    (False, True): "sums of gradient and squared residuals at a released point",
+    (True, True): "sums of gradient, curvature and squared residuals at a released point",
+}
 
 
 def curvature_step(
@@ -712,12 +822,12 @@ def curvature_step(
 ) -> tuple[np.ndarray, CoefficientNoise] | None:
     """Newton step from released weights, where the noise hides no curvature.
 
-    Privacy: what `release_with_curvature` promises.
+    Privacy: what `release_joint` promises.
 
     Parameters
     ----------
     data, loss, weights, guarantee, noise
-        As for `release_with_curvature`.
+        As for `release_joint`.
 
     Returns
     -------
@@ -727,35 +837,49 @@ def curvature_step(
 
     None where the least eigenvalue is below the edge of the noise, and where weights are so long
     that sums of many rows would not be certified.
-
-    Notes
-    -----
-    With N the noise of a curvature A, whose entries beside the diagonal have a variance of s^2,
-    the mean of the inverse of A + N is larger than the inverse of A: by about
-    ``s^2 (tr(1/A) + 1/A) / A^2``. So eigenvalues are raised by ``s^2 (tr(1/A) + 1/A)``.
     """
-    sensitivity, unit = _bounds(data, guarantee)
-    if unit * data.curvature_error(loss, weights) > ROUNDING_OF_CAP / 2.0 * sensitivity:
+    factors = joint_weights(loss, guarantee, squares=False)
+    in_sensitivity = factors.curvature / factors.sensitivity / (loss.lipschitz * data.row_norm**2)
+    if in_sensitivity * data.curvature_error(loss, weights) > ROUNDING_OF_CAP / 2.0:
         return None  # by public and released numbers
-    gradient, curvature, deviation = release_with_curvature(
-        data, loss, weights, guarantee=guarantee, noise=noise
-    )
-    beside = deviation / unit / math.sqrt(2.0)  # deviation of entries beside the diagonal
+    found = release_joint(data, loss, weights, guarantee=guarantee, noise=noise, squares=False)
+    gradient, deviation, beside = found.gradient, found.deviation, found.beside
+    curvature = cast(np.ndarray, found.curvature)
     values, vectors = eigenvectors(curvature)
     if values[0] <= 2.0 * beside * math.sqrt(data.n_features):
         return None
-    raised = values
-    for _ in range(_GRID_ITERATIONS):
-        inverse = 1.0 / raised
-        raised = values + beside**2 * (inverse.sum() + inverse)
-    inverse = (vectors / raised) @ vectors.T
+    inverse = (vectors / raised(values, beside)) @ vectors.T
     step = -inverse @ gradient
     # The noise of the gradient, and that of the curvature times the step.
     spread = inverse @ inverse * (deviation**2 + beside**2 * float(step @ step))
     moved = beside * (inverse @ step)
     covariance = spread + np.outer(moved, moved)
-    found = CoefficientNoise("approximation", np.sqrt(np.diag(covariance)), covariance)
-    return weights + step, found
+    noise_of = CoefficientNoise("approximation", np.sqrt(np.diag(covariance)), covariance)
+    return weights + step, noise_of
+
+
+def raised(values: np.ndarray, beside: float) -> np.ndarray:
+    """Eigenvalues of a noisy matrix whose inverse is, in the mean, that without the noise.
+
+    Parameters
+    ----------
+    values : ndarray
+        Positive.
+
+    beside : float
+        Standard deviation of the noise of an entry beside the diagonal.
+
+    Notes
+    -----
+    With N the noise of a matrix A, whose entries beside the diagonal have a variance of s^2,
+    the mean of the inverse of A + N is larger than the inverse of A: by about
+    ``s^2 (tr(1/A) + 1/A) / A^2``. So eigenvalues are raised by ``s^2 (tr(1/A) + 1/A)``.
+    """
+    found = values
+    for _ in range(_GRID_ITERATIONS):
+        inverse = 1.0 / found
+        found = values + beside**2 * (inverse.sum() + inverse)
+    return found
 
 
 # Stretch of a row with its rounding; of noise, by the number of steps; rows of a sparse block.

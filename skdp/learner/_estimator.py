@@ -367,6 +367,10 @@ _ARGUMENTS = {
     "node": "it has no nodes. DistributedDPClassifier.fit takes them, of rows that are prepared",
 }
 _MISSING = {
+    "summary_": (
+        "intervals are of DPLinearRegression, and of DPLogisticRegression and DPPoissonRegressor "
+        "that are fitted with inference=True"
+    ),
     "partial_fit": (
         "each call would read rows in a release of its own. For streams take "
         "DPOnlineKernelRegressor, MIPrivateSGDRegressor or DistributedDPClassifier"

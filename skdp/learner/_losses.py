@@ -2,14 +2,16 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, xlogy
 
 from skdp._defaults import linear as defaults
 from skdp._validation import between, finite, positive, positive_int, short_repr, store
+
+_LIMIT_SCORE = 700.0  # whose exponential is a float
 
 
 class Loss(ABC):
@@ -71,6 +73,8 @@ class Loss(ABC):
     weights: tuple[float, ...] = ()
     # Whether gradient and curvature can be released together, as those of log-odds.
     has_joint_curvature: bool = False
+    # Whether it is half the square of a residual, cut or not, whose curvature nobody releases.
+    is_squared: bool = False
 
     def __eq__(self, other):
         return type(self) is type(other) and vars(self) == vars(other)
@@ -714,6 +718,7 @@ class HuberLoss(_ResidualLoss):
         store(self, width=float(self.width))
 
     curvature = 1.0
+    is_squared = True
 
     @property
     def lipschitz(self):
@@ -745,3 +750,65 @@ class HuberLoss(_ResidualLoss):
     def hessian_weights(self, scores, targets):
         """Second derivatives, of the shape (n_samples,)."""
         return (np.abs(scores[:, 0] - targets) <= self.width).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class PoissonLoss(Loss):
+    """Poisson loss ``exp(score) - target * score``, straight where the mean is above ``most``.
+
+    Parameters
+    ----------
+    most : float
+        At least 1: the largest target, and the largest mean.
+    """
+
+    most: float
+    usual_slope: float = field(init=False)
+
+    def __post_init__(self):
+        store(self, usual_slope=1.0 / self.most)  # a residual is about as large as the mean
+
+    @property
+    def lipschitz(self):
+        """Largest residual: mean and target are between 0 and ``most``."""
+        return self.most
+
+    @property
+    def curvature(self):
+        """Largest second derivative, which is the mean."""
+        return self.most
+
+    @property
+    def typical_curvature(self):
+        """Of targets that were divided by their mean."""
+        return 2.0
+
+    @property
+    def heaviest(self):
+        """A target whose loss is largest at a score of 0."""
+        return self.most if self.most > math.e else 0.0
+
+    def total(self, scores, targets):
+        """Sum of the losses, each at least 0: half the deviance where the loss is not straight."""
+        scores, top = scores[:, 0], math.log(self.most)
+        beyond = self.most * np.maximum(scores - top, 0.0)
+        means = np.exp(np.minimum(scores, top))
+        least = targets - xlogy(targets, targets)
+        return float((means + beyond - targets * scores - least).sum())
+
+    def residuals(self, scores, targets):
+        """Mean less target, of the shape (n_samples, 1)."""
+        return self.inverse_link(scores) - targets[:, np.newaxis]
+
+    def hessian_weights(self, scores, targets):
+        """Second derivatives, of the shape (n_samples,)."""
+        scores = scores[:, 0]
+        return np.where(scores < math.log(self.most), self.inverse_link(scores), 0.0)
+
+    def inverse_link(self, scores):
+        """Mean of the target."""
+        return np.minimum(np.exp(np.minimum(scores, _LIMIT_SCORE)), self.most)
+
+    def relative_curvature(self, mean_slope):
+        """The largest of ``exp(z) |z|``."""
+        return max(self.most * math.log(self.most), 1.0)

@@ -238,7 +238,10 @@ _TOLERANCE = 1e-9  # of budgets that are added up
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Rows that are not clipped yet; parameters as for `RowBlocks`."""
+    """Rows that are not clipped yet; parameters as for `RowBlocks`.
+
+    ``beyond`` says of each row whether its target was beyond its bounds, if it has any.
+    """
 
     X: Any
     codes: np.ndarray
@@ -246,6 +249,7 @@ class Rows:
     constant: float = 0.0
     unit: float = 1.0
     users: Users | None = None
+    beyond: np.ndarray | None = None
 
     @property
     def n_units(self) -> int:
@@ -292,6 +296,9 @@ class Run:
     has_scale : bool, default=False
         Whether the weights are as long as the likelihood of the rows asks, as those of a Newton
         step are.
+
+    found : dict, default={}
+        What else stages released, by names of theirs.
     """
 
     rows: Rows
@@ -303,6 +310,7 @@ class Run:
     total: np.ndarray = field(init=False)
     totals: list[np.ndarray] = field(default_factory=list)
     has_scale: bool = False
+    found: dict[str, Any] = field(default_factory=dict)
 
     def released(self) -> "Run":
         """The same without the rows."""

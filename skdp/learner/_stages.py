@@ -21,6 +21,7 @@ from skdp._random._source import NoiseSource
 from skdp._validation import plain_arguments, short_repr
 from skdp.learner._losses import SoftmaxLoss
 from skdp.learner._sequence import Budget, Planner, Run, divided
+from skdp.learner._sums import exact_sum
 from skdp.mechanisms import NoiseLaw, release, select
 from skdp.mechanisms._additive import check_span
 from skdp.privacy import ApproxDP, GaussianDP, n_records_changed
@@ -147,7 +148,7 @@ class RowNorm:
         """
         part, rest = divided(budget, float(defaults.NORM_SHARE))
         noise = math.sqrt(2.0) / part.mu if isinstance(part, GaussianDP) else 2.0 / part.epsilon
-        if noise > defaults.NORM_NOISE * n_samples:
+        if noise > defaults.MOST_CLIPPED * n_samples:
             return None, budget
         return cls(part, n_samples), rest
 
@@ -263,6 +264,73 @@ class RowCount:
             purpose="how many there are",
         )
         return max(1.0, float(count))
+
+
+@dataclass(frozen=True)
+class TargetMean:
+    """Mean of the targets, which they are divided by from there on.
+
+    Privacy: a target between 0 and a bound, over the bound, adds 1 at most to the sum.
+
+    Parameters
+    ----------
+    guarantee : GaussianDP or pure ApproxDP
+
+    y_max : float
+        Bound on the targets.
+
+    follows_spread : bool, default=False
+        Whether what targets are clipped to grows with the spread that Poisson's law has for the
+        mean, for intervals: what is clipped then changes what coefficients mean.
+    """
+
+    guarantee: GaussianDP | ApproxDP
+    y_max: float
+    follows_spread: bool = False
+
+    phrase: ClassVar[str] = "of counts over their noisy mean"
+
+    @classmethod
+    def planned(
+        cls, y_max: float, budget: Any, n_samples: float, *, follows_spread: bool = False
+    ) -> tuple[Any, Any]:
+        """Stage for its share of a budget, and the rest.
+
+        The share is that of squared mu, or of squared epsilon.
+        """
+        share = float(defaults.NORM_SHARE)
+        part, rest = divided(budget, share if isinstance(budget, GaussianDP) else math.sqrt(share))
+        return cls(part, y_max, follows_spread), rest
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Refuse more rows than are added without rounding."""
+        sums.refuse_rows(
+            n_samples, sums.MOST_ROWS, self.guarantee.adjacency, unit=self.guarantee.unit
+        )
+
+    def learn(self, run: Run, noise: NoiseSource) -> None:
+        """Release the mean as ``run.total``, and divide the targets by it."""
+        rows, law = run.rows, NoiseLaw.meeting(self.guarantee, size=1)
+        shares = rows.codes[:, np.newaxis] / self.y_max
+        exact = exact_sum(shares, users=rows.users, bound=1.0)
+        total = release(
+            exact,
+            law=law,
+            sensitivity=1.0,  # whether a target comes, goes or is another
+            random_state=noise,
+            purpose="sum of the targets",
+        )
+        # Below its noise the mean is not known.
+        mean = max(float(total[0]), 2.0 * law.level(1)) / run.known_n_samples
+        run.total = np.array([min(mean, 1.0) * self.y_max])
+        most = float(defaults.LARGEST_TARGET)
+        if self.follows_spread:
+            most *= 1.0 + 1.0 / math.sqrt(run.total[0])
+            most = max(1.0, min(most, self.y_max / run.total[0]))
+        run.found["most"] = most
+        codes = rows.codes / run.total[0]
+        beyond = None if rows.beyond is None else rows.beyond | (codes > most)
+        run.rows = replace(rows, codes=np.minimum(codes, most), beyond=beyond)
 
 
 def after_count(budget: Any) -> Any:

@@ -117,6 +117,7 @@ class LinearRows:
     x_norm: Any
     fit_intercept: Any
     intercept_scaling: Any
+    n_features_in_: int
 
     def _check_row_parameters(self):
         checks.positive(x_norm=self.x_norm)
@@ -153,6 +154,12 @@ class LinearRows:
         So units of the rows decide nothing, and dividing by it rounds nothing.
         """
         return 2.0 ** (math.frexp(math.hypot(float(self.x_norm), self._constant()))[1] - 1)
+
+    def _scales(self, longer):
+        """What weights are multiplied by, as `_in_units`; that of an intercept is the last."""
+        constant, unit = self._constant(), self._unit()
+        scales = np.full(self.n_features_in_, longer / unit)
+        return np.append(scales, constant / unit) if constant else scales
 
     def _in_units(self, weights, longer):
         """Coefficients and intercepts for rows as they were given, not yet ``longer``."""
@@ -191,6 +198,7 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
         self.x_norm_ = float(self.x_norm) / found.norm_scale
         self.coef_, self.intercept_ = self._in_units(found.weights, found.norm_scale)
         self.coef_noise_ = self._stated_noise(found.spread, self._unit() / found.norm_scale, unit)
+        return found
 
     # Whether the model of scores behind the noise of descents is one of this loss.
     _knows_slopes = False

@@ -1,13 +1,31 @@
 """Private logistic regression."""
 
-from skdp._validation import is_auto, positive, short_repr
-from skdp.learner import LogisticLoss, SoftmaxLoss
+from typing import Any
+
+from skdp._validation import boolean, is_auto, positive, short_repr
+from skdp.learner import LogisticLoss, RowCount, Sequence, SoftmaxLoss
+from skdp.learner._inference import CutShares, JointSteps
 from skdp.linear_model._base import BaseDPLinearClassifier
+from skdp.linear_model._summary import (
+    CONFIDENCE,
+    CoefficientInference,
+    cut_notes,
+    warn_of_cuts,
+)
 
 _LIMIT_SLOPE_CAP = 1e-6
 
+# What intervals need other parameters to be.
+_WITH_INFERENCE: dict[str, tuple] = {
+    "C": ("auto",),
+    "mechanism": ("auto", "gradient"),
+    "calibration": ("tight",),
+    "slope_cap": ("auto", None),
+    "class_weight": (None,),
+}
 
-class DPLogisticRegression(BaseDPLinearClassifier):
+
+class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
     """Logistic regression with differential privacy.
 
     Binary, or multiclass by one joint softmax release. With the defaults nothing needs
@@ -91,6 +109,14 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm_``.
         A larger constant means more noise, and a smaller one keeps the intercept nearer to 0.
 
+    inference : bool, default=False
+        Whether to release standard errors, intervals and p-values with the coefficients, see
+        ``summary_``; for two classes, and with a positive ``delta``. The whole budget is then for
+        at most five Newton steps on the likelihood, each with the squared residuals, and for a
+        share of the rows that were clipped. There is no penalty: where rows are few, predictions
+        are worse than without. No norm is read, so that ``x_norm_`` is ``x_norm``: intervals are
+        for rows clipped to it, and noise is in proportion to it.
+
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures.
@@ -113,6 +139,14 @@ class DPLogisticRegression(BaseDPLinearClassifier):
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
+
+    summary_ : CoefficientSummary
+        Standard errors, intervals and p-values, with ``inference=True``. Released under
+        ``guarantee_``.
+
+    covariance_ : ndarray of shape (n_coefficients, n_coefficients)
+        Covariance of the coefficients and, last, of the intercept, with ``inference=True``.
+        Released under ``guarantee_``.
 
     x_norm_ : float
         Norm to which rows are clipped, in `fit` and when they are predicted: ``x_norm``, or what
@@ -197,6 +231,7 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         class_weight=None,
         fit_intercept=True,
         intercept_scaling="auto",
+        inference=False,
         random_state=None,
         ledger=None,
     ):
@@ -212,6 +247,75 @@ class DPLogisticRegression(BaseDPLinearClassifier):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.inference = inference
+
+    def check_parameters(self):
+        super().check_parameters()
+        boolean(inference=self.inference)
+        if not self.inference:
+            return
+        if self.delta == 0.0:
+            raise ValueError(
+                "delta must be positive with inference=True: intervals are for Gaussian noise; "
+                f"got {short_repr(self.delta)}."
+            )
+        for name, allowed in _WITH_INFERENCE.items():
+            given = getattr(self, name)
+            if not any(
+                given is one or (isinstance(given, str) and given == one) for one in allowed
+            ):
+                raise ValueError(
+                    f"{name} must be {' or '.join(map(repr, allowed))} with inference=True: "
+                    f"intervals are for the likelihood alone; got {short_repr(given)}."
+                )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not self.inference
+        return tags
+
+    def _plan(self, classes, n_features, n_samples, unit="record"):
+        if not self.inference:
+            return super()._plan(classes, n_features, n_samples, unit)
+        if len(classes) != 2:
+            raise ValueError(
+                "Only binary classification is supported. inference must be False for more than "
+                f"two classes; got {len(classes)} classes."
+            )
+        loss, sizes = LogisticLoss(), self._sizes(n_features)
+        return Sequence.plan(
+            self._target(unit),
+            release=lambda budget, n_samples: JointSteps.plan(budget, loss=loss, **sizes),
+            n_samples=n_samples,
+            before=[RowCount.planned] if n_samples is None else (),
+            after=[CutShares.planned],
+        )
+
+    def learn(self, data, run):
+        """Release the coefficients, and how sure they are if that is asked for."""
+        self.__dict__.pop("summary_", None)
+        found = super().learn(data, run)
+        if not self.inference:
+            return
+        notes = cut_notes(found.found)
+        options: Any = dict(offset=0.0, exponentials=True, notes=notes)
+        self._store_summary(found.found["estimate"], self._scales(found.norm_scale), **options)
+        warn_of_cuts(notes)
+
+    def odds_ratios(self, level=CONFIDENCE):
+        """Odds ratios of the features with their intervals; costs no privacy.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        DataFrame
+            A row for each feature: the ratio, the ends of its interval, the p-value.
+        """
+        self._check_summary()
+        return self.summary_.exponential(level)
 
     def _loss(self, n_classes, mechanism, rule):
         cap = self.slope_cap

@@ -1,159 +1,64 @@
 """Private Poisson regression: counts, with a mean that is the exponential of a linear function.
 
-To check it: this file for the bounds of the loss and of the mean that targets are divided by, and
-``learner/_descent.py`` or ``learner/_objective.py`` for the release of the coefficients.
+To check it: `PoissonLoss` for its bounds, `TargetMean` for what targets are divided by, and
+``learner/_descent.py`` or ``learner/_objective.py`` for the coefficients.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score
 
 from skdp._defaults import linear as defaults
-from skdp._random._source import NoiseSource
-from skdp._validation import LARGEST, LEAST, between, store
+from skdp._validation import LARGEST, LEAST, between, boolean, short_repr
 from skdp.learner import (
-    Loss,
     NoisyDescent,
     ObjectivePerturbation,
     PrivateEstimator,
     RowCount,
     RowNorm,
-    Run,
     Sequence,
-    exact_sum,
 )
-from skdp.learner._sequence import divided
+from skdp.learner._inference import CutShares, JointSteps
+from skdp.learner._losses import PoissonLoss
+from skdp.learner._stages import TargetMean
 from skdp.linear_model._base import LinearRows
 from skdp.linear_model._rules import objective_penalty
-from skdp.mechanisms import NoiseLaw, clip_rows, release
-from skdp.privacy import ApproxDP, GaussianDP
-from skdp.rows._sums import MOST_ROWS, refuse_rows
+from skdp.linear_model._summary import (
+    CONFIDENCE,
+    CoefficientInference,
+    cut_notes,
+    warn_of_cuts,
+)
+from skdp.mechanisms import clip_rows
+from skdp.privacy import GaussianDP
 
-_LIMIT_SCORE = 700.0  # whose exponential is a float
 
+class SteadyPoissonLoss(PoissonLoss):
+    """Poisson loss with second derivatives that end in a ramp, where it becomes straight.
 
-@dataclass(frozen=True)
-class PoissonLoss(Loss):
-    """Poisson loss ``exp(score) - target * score``, straight where the mean is above ``most``.
-
-    Parameters
-    ----------
-    most : float
-        At least 1: the largest target, and the largest mean.
+    Privacy: rounding a score moves them by no more than ``curvature`` times as much.
     """
-
-    most: float
-    usual_slope: float = field(init=False)
-
-    def __post_init__(self):
-        store(self, usual_slope=1.0 / self.most)  # a residual is about as large as the mean
-
-    @property
-    def lipschitz(self):
-        """Largest residual: mean and target are between 0 and ``most``."""
-        return self.most
-
-    @property
-    def curvature(self):
-        """Largest second derivative, which is the mean."""
-        return self.most
-
-    @property
-    def typical_curvature(self):
-        """Of targets that were divided by their mean."""
-        return 2.0
-
-    @property
-    def heaviest(self):
-        """A target whose loss is largest at a score of 0."""
-        return self.most if self.most > math.e else 0.0
-
-    def total(self, scores, targets):
-        """Sum of the losses, each at least 0: half the deviance where the loss is not straight."""
-        scores, top = scores[:, 0], math.log(self.most)
-        beyond = self.most * np.maximum(scores - top, 0.0)
-        means = np.exp(np.minimum(scores, top))
-        least = targets - xlogy(targets, targets)
-        return float((means + beyond - targets * scores - least).sum())
-
-    def residuals(self, scores, targets):
-        """Mean less target, of the shape (n_samples, 1)."""
-        return self.inverse_link(scores) - targets[:, np.newaxis]
 
     def hessian_weights(self, scores, targets):
         """Second derivatives, of the shape (n_samples,)."""
-        scores = scores[:, 0]
-        return np.where(scores < math.log(self.most), self.inverse_link(scores), 0.0)
-
-    def inverse_link(self, scores):
-        """Mean of the target."""
-        return np.minimum(np.exp(np.minimum(scores, _LIMIT_SCORE)), self.most)
-
-    def relative_curvature(self, mean_slope):
-        """The largest of ``exp(z) |z|``."""
-        return max(self.most * math.log(self.most), 1.0)
+        beyond = scores[:, 0] - math.log(self.most)
+        return self.inverse_link(scores)[:, 0] * np.clip(1.0 - beyond, 0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class TargetMean:
-    """Mean of the targets, which they are divided by from there on.
+class PoissonSteps(JointSteps):
+    """Newton steps on the loss for what targets were clipped to, which is released before."""
 
-    Privacy: a target between 0 and a bound, over the bound, adds 1 at most to the sum.
-
-    Parameters
-    ----------
-    guarantee : GaussianDP or pure ApproxDP
-
-    y_max : float
-        Bound on the targets.
-
-    """
-
-    guarantee: GaussianDP | ApproxDP
-    y_max: float
-
-    phrase: ClassVar[str] = "of counts over their noisy mean"
-
-    @classmethod
-    def planned(cls, y_max: float, budget: Any, n_samples: float) -> tuple[Any, Any]:
-        """Stage for its share of a budget, and the rest.
-
-        The share is that of squared mu, or of squared epsilon.
-        """
-        share = float(defaults.NORM_SHARE)
-        part, rest = divided(budget, share if isinstance(budget, GaussianDP) else math.sqrt(share))
-        return cls(part, y_max), rest
-
-    def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than are added without rounding."""
-        refuse_rows(n_samples, MOST_ROWS, self.guarantee.adjacency, unit=self.guarantee.unit)
-
-    def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release the mean as ``run.total``, and divide the targets by it."""
-        rows, law = run.rows, NoiseLaw.meeting(self.guarantee, size=1)
-        shares = rows.codes[:, np.newaxis] / self.y_max
-        exact = exact_sum(shares, users=rows.users, bound=1.0)
-        total = release(
-            exact,
-            law=law,
-            sensitivity=1.0,  # whether a target comes, goes or is another
-            random_state=noise,
-            purpose="sum of the targets",
-        )
-        # Below its noise the mean is not known.
-        mean = max(float(total[0]), 2.0 * law.level(1)) / run.known_n_samples
-        run.total = np.array([min(mean, 1.0) * self.y_max])
-        most = float(defaults.LARGEST_TARGET)
-        run.rows = replace(rows, codes=np.minimum(rows.codes / run.total[0], most))
+    def learn(self, run: Any, noise: Any) -> None:
+        """Release ``run.found["estimate"]``."""
+        JointSteps.learn(replace(self, loss=SteadyPoissonLoss(run.found["most"])), run, noise)
 
 
-class DPPoissonRegressor(LinearRows, RegressorMixin, PrivateEstimator):
+class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, PrivateEstimator):
     """Poisson regression with differential privacy.
 
     The mean of a count is the exponential of a linear function of its row.
@@ -182,6 +87,12 @@ class DPPoissonRegressor(LinearRows, RegressorMixin, PrivateEstimator):
     intercept_scaling : float or "auto", default="auto"
         Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm_``.
 
+    inference : bool, default=False
+        Whether to release standard errors, intervals and p-values with the coefficients, see
+        ``summary_``; with a positive ``delta``. They are for any law of the counts, also one with
+        more variance than Poisson's. The budget is then for Newton steps, as those of
+        `DPLogisticRegression` are.
+
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
 
@@ -198,6 +109,14 @@ class DPPoissonRegressor(LinearRows, RegressorMixin, PrivateEstimator):
         Coefficients, for rows no longer than ``x_norm_``. Released under ``guarantee_``.
 
     intercept_ : float
+        Released under ``guarantee_``.
+
+    summary_ : CoefficientSummary
+        Standard errors, intervals and p-values, with ``inference=True``. Released under
+        ``guarantee_``.
+
+    covariance_ : ndarray of shape (n_coefficients, n_coefficients)
+        Covariance of the coefficients and, last, of the intercept, with ``inference=True``.
         Released under ``guarantee_``.
 
     x_norm_ : float
@@ -255,6 +174,7 @@ class DPPoissonRegressor(LinearRows, RegressorMixin, PrivateEstimator):
         x_norm=1.0,
         fit_intercept=True,
         intercept_scaling="auto",
+        inference=False,
         adjacency="replace-one",
         random_state=None,
         ledger=None,
@@ -266,11 +186,18 @@ class DPPoissonRegressor(LinearRows, RegressorMixin, PrivateEstimator):
         self.x_norm = x_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.inference = inference
 
     def check_parameters(self):
         """Check the parameters, before the rows are looked at."""
         self._check_row_parameters()
         between(LEAST, LARGEST, y_max=self.y_max)
+        boolean(inference=self.inference)
+        if self.inference and self.delta == 0.0:
+            raise ValueError(
+                "delta must be positive with inference=True: intervals are for Gaussian noise; "
+                f"got {short_repr(self.delta)}."
+            )
 
     def _planned_guarantee(self, n_features):
         target = self._target()
@@ -278,16 +205,23 @@ class DPPoissonRegressor(LinearRows, RegressorMixin, PrivateEstimator):
 
     def plan(self, public):
         """The norm or the number of rows, the mean of the targets, the coefficients."""
-        mean = partial(TargetMean.planned, float(self.y_max))
+        options = dict(follows_spread=self.inference)
+        mean = partial(TargetMean.planned, float(self.y_max), **options)
+        size = RowCount.planned if public.n_samples is None else RowNorm.planned
+        # Intervals are for the norm that is stated.
+        first = [] if self.inference and public.n_samples is not None else [size]
         return Sequence.plan(
             public.target,
             release=partial(self._release, public),
             n_samples=public.n_samples,
-            before=[RowCount.planned if public.n_samples is None else RowNorm.planned, mean],
+            before=[*first, mean],
+            after=[CutShares.planned] if self.inference else (),
         )
 
     def _release(self, public, budget, n_samples):
         loss, sizes = PoissonLoss(float(defaults.LARGEST_TARGET)), self._sizes(public.n_features)
+        if self.inference:
+            return PoissonSteps.plan(budget, loss=loss, **sizes)
         if isinstance(budget, GaussianDP) or public.unit == "user":
             return NoisyDescent.plan(budget, loss=loss, **sizes)
         numbers = dict(n_features=sizes["n_features"], n_samples=n_samples)
@@ -298,17 +232,43 @@ class DPPoissonRegressor(LinearRows, RegressorMixin, PrivateEstimator):
 
     def report_notes(self):
         """Sentences for the privacy report."""
+        more = " and more, by the spread of Poisson's law" if self.inference else ""
         return (
             f"Targets were clipped to [0, {float(self.y_max):g}], and to "
-            f"{defaults.LARGEST_TARGET:g} times their noisy mean.",
+            f"{defaults.LARGEST_TARGET:g} times their noisy mean{more}.",
         )
 
     def learn(self, data, run):
         """Release the coefficients, for targets over their mean."""
-        found = run(self._rows(data.X, np.clip(data.y, 0.0, float(self.y_max)), data.users))
+        most = float(self.y_max)
+        rows = self._rows(data.X, np.clip(data.y, 0.0, most), data.users)
+        found = run(replace(rows, beyond=data.y > most))
         self.x_norm_ = float(self.x_norm) / found.norm_scale
         coef, intercept = self._in_units(found.weights, found.norm_scale)
-        self.coef_, self.intercept_ = coef[0], float(intercept[0] + math.log(found.total[0]))
+        shift = math.log(found.total[0])
+        self.coef_, self.intercept_ = coef[0], float(intercept[0] + shift)
+        if not self.inference:
+            self.__dict__.pop("summary_", None)
+            return
+        notes, scales = cut_notes(found.found), self._scales(found.norm_scale)
+        options: Any = dict(offset=shift, exponentials=True, notes=notes)
+        self._store_summary(found.found["estimate"], scales, **options)
+        warn_of_cuts(notes)
+
+    def rate_ratios(self, level=CONFIDENCE):
+        """Ratios of the mean count per unit of each feature, with intervals; costs no privacy.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        DataFrame
+            A row for each feature: the ratio, the ends of its interval, the p-value.
+        """
+        self._check_summary()
+        return self.summary_.exponential(level)
 
     def predict(self, X):
         """Predict the mean count of each row; costs no privacy.

@@ -413,6 +413,35 @@ class RowBlocks(Blocks):
             moments.add(part.toarray() if self.is_sparse else part)
         return moments.total()
 
+    def residual_moments(self, loss, weights):
+        """Sum of the outer products of the records' gradients, of the shape of `second_moments`.
+
+        Where rows have shares, it is the sum over users of the outer products of the means of
+        their rows' gradients.
+        """
+        moments = _sums.PairwiseSum((self.n_features, self.n_features))
+        for gradients in self._gradients(loss, weights):
+            part = gradients.T @ gradients
+            moments.add(part.toarray() if sparse.issparse(part) else part)
+        return moments.total()
+
+    def _gradients(self, loss, weights):
+        """Gradients of rows, a block at a time; of users where rows are theirs."""
+        residuals = (
+            loss.residuals(self._scores(rows, weights), codes)[:, 0] for rows, codes in self.blocks
+        )
+        if self.users is None:
+            for (rows, _), factors in zip(self.blocks, residuals, strict=True):
+                yield _sums.times(rows, factors)
+            return
+        factors = np.concatenate(list(residuals)) * self.users.shares
+        stack = sparse.vstack if self.is_sparse else np.concatenate
+        X = stack([rows for rows, _ in self.blocks])
+        places = (self.users.codes, np.arange(self.n_samples))
+        owners = sparse.csr_array((factors, places), shape=(self.users.n_users, self.n_samples))
+        for start in range(0, self.users.n_users, self.length):
+            yield owners[start : start + self.length] @ X
+
     def curvature_error(self, loss, weights):
         """Bound on the Frobenius norm of the error of `second_moments` with a logistic loss.
 
@@ -424,6 +453,31 @@ class RowBlocks(Blocks):
         n_terms = self.n_features if self.is_sparse else _sums.score_terms(self.n_features)
         roundings = _sums.SUM_ERROR + _sums.UNIT_ROUNDOFF * (16.0 + 2.0 * (n_terms + 4) * size)
         return _sums.MOST_ROWS * self.row_norm**2 * loss.curvature * roundings
+
+    def residual_moments_error(self, loss, weights):
+        """Bound on the Frobenius norm of the error of `residual_moments`, as `curvature_error`."""
+        size = loss.curvature * self.row_norm * float(np.linalg.norm(weights))
+        n_terms = self.n_features if self.is_sparse else _sums.score_terms(self.n_features)
+        # A square of a residual errs by twice what that does, and of a user by what a sum of as
+        # many rows as there can be does.
+        of_scores = 4.0 * (n_terms + 4) * size + 16.0 * loss.lipschitz
+        of_sums = _sums.SUM_ERROR
+        if self.users is not None:  # rows of one user may be any number, in whatever order
+            of_sums += 2.0 * _sums.UNIT_ROUNDOFF * _sums.ANY_ROWS / _sums.MOST_ROWS
+        roundings = of_sums * loss.lipschitz + _sums.UNIT_ROUNDOFF * of_scores
+        return _sums.MOST_ROWS * self.row_norm**2 * loss.lipschitz * roundings
+
+    def target_moments(self):
+        """Sums of the rows times their targets, and of squared targets; of users, of their means.
+
+        Targets are what stands in place of codes.
+        """
+        mixed, squares = _sums.PairwiseSum(self.n_features), _sums.PairwiseSum(())
+        for i, (rows, targets) in enumerate(self.blocks):
+            weighed = targets if self.shares is None else targets * self.shares[i]
+            mixed.add(self._columns(i, rows) @ weighed)
+            squares.add(weighed @ targets)
+        return mixed.total(), float(squares.total())
 
     def total(self):
         """Sum of the rows, or over users of the means of their rows, of shape (n_features,)."""

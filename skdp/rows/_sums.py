@@ -119,7 +119,7 @@ CHUNK = 256
 FEW_ROWS = 256
 
 # More rows than any machine holds: how many the users have is private, and decides no bound.
-_ANY_ROWS = 2.0**40
+ANY_ROWS = 2.0**40
 
 # Certified error of sums in floating point, as a share of the sensitivity.
 ROUNDING_SHARE = 1e-4
@@ -207,7 +207,7 @@ class SumShape:
         """
         n_terms = self.n_features if self.n_terms is None else self.n_terms
         slope = loss.mean_slope(mean_loss)
-        depth = math.log2(max(1.0, (_ANY_ROWS if self.shared else self.n_samples) / self.length))
+        depth = math.log2(max(1.0, (ANY_ROWS if self.shared else self.n_samples) / self.length))
         sums = (2 * depth + 10 + 8 * loss.n_outputs) * slope
         if self.shared:  # the product with a share, and the sum of the parts of a block
             sums += (2 + self.length / FEW_ROWS) * slope

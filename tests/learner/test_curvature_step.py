@@ -12,20 +12,22 @@ from sklearn.linear_model import LogisticRegression
 from support.insides import noise_source
 from support.releases import transcript
 
-from skdp.learner import LogisticLoss
-from skdp.learner._descent import curvature_step, release_with_curvature
+from skdp.learner import HuberLoss, LogisticLoss, Users
+from skdp.learner._descent import curvature_step, release_joint
+from skdp.learner._inference import release_moments
 from skdp.linear_model import DPLogisticRegression
+from skdp.linear_model._poisson import PoissonLoss, SteadyPoissonLoss
 from skdp.privacy import GaussianDP
 from skdp.rows._blocks import RowBlocks
 
 ADJACENCIES = ["replace-one", "add-remove"]
 
 
-def asked(rows, codes, weights, guarantee):
-    data = RowBlocks(rows, codes, x_norm=1.0)
-    run = partial(
-        release_with_curvature, data, LogisticLoss(), weights[np.newaxis], guarantee=guarantee
-    )
+def asked(rows, codes, weights, guarantee, *, loss=None, users=None, **parts):
+    data = RowBlocks(rows, codes, x_norm=1.0, users=users)
+    options = dict(squares=False) | parts
+    at = weights[np.newaxis]
+    run = partial(release_joint, data, loss or LogisticLoss(), at, guarantee=guarantee, **options)
     (record,), _ = transcript(lambda: run(noise=noise_source(0)))
     return record
 
@@ -57,6 +59,83 @@ def test_a_record_moves_gradient_and_curvature_as_far_as_declared_and_no_farther
     sensitivity = found[0].sensitivity
     assert 0.99 * sensitivity < farthest <= sensitivity
     assert found[0].scale >= sensitivity * (1.0 - 1e-9)
+
+
+def farthest_apart(points, base):
+    gaps = points[:, np.newaxis] - points if base is None else points - base
+    return np.linalg.norm(gaps, axis=-1).max()
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("kind", ["logistic", "huber"])
+def test_squared_residuals_cost_what_is_declared(adjacency, kind):
+    guarantee = GaussianDP(1.0, adjacency=adjacency)
+    base, labels = np.zeros((3, 2)), np.array([0.0, 1.0, 1.0])
+    options = dict(squares=True, curvature=kind == "logistic")
+    loss = None if kind == "logistic" else HuberLoss(0.7)
+    found = []
+    for size in (0.0, 0.5, 1.0, 2.0, 4.0, 3000.0):
+        weights = np.array([size, 0.0])
+        for angle in np.linspace(0.0, 2.0 * math.pi, 25):
+            for code in (0.0, 1.0) if kind == "logistic" else (-1.0, 0.0, 1.0):
+                rows, codes = np.vstack([base, direction(angle)]), np.append(labels, code)
+                record = asked(rows, codes, weights, guarantee, loss=loss, **options)
+                found.append((size, record.asked))
+    sensitivity, farthest = record.sensitivity, 0.0
+    for size in {size for size, _ in found}:
+        points = np.array([point for other, point in found if other == size])
+        empty = None
+        if adjacency == "add-remove":
+            at = np.array([size, 0.0])
+            empty = asked(base, labels, at, guarantee, loss=loss, **options).asked
+        farthest = max(farthest, farthest_apart(points, empty))
+    assert 0.99 * sensitivity < farthest <= sensitivity
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberLoss(0.7), SteadyPoissonLoss(4.0)], ids=str)
+def test_no_two_users_are_farther_apart_than_declared(adjacency, loss):
+    """Users of one to four rows, whose mean gradients and curvatures differ as they may."""
+    guarantee = GaussianDP(1.0, adjacency=adjacency)
+    options = dict(squares=True, curvature=not isinstance(loss, HuberLoss), loss=loss)
+    rng = np.random.default_rng(0)
+    largest = 4.0 if isinstance(loss, PoissonLoss) else 1.0
+    for size in (0.0, 1.0, 3.0, 3000.0):
+        weights, points = np.array([size, 0.0]), []
+        for _ in range(150):
+            n = rng.integers(1, 5)
+            angles = rng.choice(np.linspace(0.0, 2.0 * math.pi, 9), n)
+            rows = np.array([direction(angle) for angle in angles]) * rng.choice([0.7, 1.0])
+            codes = largest * rng.integers(0, 2, n)
+            owners = Users(np.zeros(n, dtype=int), 1)
+            record = asked(rows, codes, weights, guarantee, users=owners, **options)
+            points.append(record.asked)
+        empty = 0.0 * record.asked if adjacency == "add-remove" else None
+        assert farthest_apart(np.array(points), empty) <= record.sensitivity
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_row_moves_the_moments_of_a_regression_as_far_as_declared(adjacency):
+    guarantee = GaussianDP(1.0, adjacency=adjacency)
+    base, targets = np.zeros((3, 2)), np.zeros(3)
+
+    def moments(rows, targets):
+        data = RowBlocks(rows, targets, x_norm=1.0)
+        run = partial(release_moments, data, guarantee=guarantee, noise=noise_source(0))
+        (record,), _ = transcript(run)
+        return record
+
+    points = []
+    for angle in np.linspace(0.0, 2.0 * math.pi, 25):
+        for length in (0.5, 1.0):
+            for target in np.linspace(-1.0, 1.0, 9):
+                rows = np.vstack([base, length * direction(angle)])
+                points.append(moments(rows, np.append(targets, target)).asked)
+    record = moments(base, targets)
+    farthest = farthest_apart(
+        np.array(points), record.asked if adjacency == "add-remove" else None
+    )
+    assert 0.99 * record.sensitivity < farthest <= record.sensitivity
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -137,6 +137,7 @@ def test_what_run_returns_holds_no_rows():
         "n_samples",
         "norm_scale",
         "centre",
+        "found",
         "has_scale",
         "total",
         "totals",

@@ -6,6 +6,7 @@ from sklearn.base import clone, is_classifier
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
 from skdp.linear_model import (
+    DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -54,10 +55,15 @@ def _all():
         yield _named(kind, class_weight={1: 4.0})
     yield _named(DPLogisticRegression, class_weight={0: 0.1}, delta=1e-4)
     yield _named(DPLogisticRegression, class_weight={0: 0.1}, mechanism="output")
+    for adjacency in ("replace-one", "add-remove"):
+        intervals = dict(epsilon=50.0, delta=1e-4, adjacency=adjacency)
+        yield _named(DPLogisticRegression, inference=True, **intervals)
+        yield _named(DPLinearRegression, **intervals)
     ridge = dict(n_components=20)
     yield _named(DPKernelRidge, **ridge)
     yield _named(DPPoissonRegressor, y_max=4.0)
     yield _named(DPPoissonRegressor, delta=1e-4, adjacency="add-remove")
+    yield _named(DPPoissonRegressor, inference=True, epsilon=1000.0, delta=1e-4, y_max=4.0)
     yield _named(DPKernelRidge, kernel="linear")
     yield _named(DPKernelRidge, mechanism="output", **ridge)
     for mechanism in ("gradient", "sufficient_statistics", "output"):
@@ -216,4 +222,6 @@ def problem(name, n_samples=60, n_features=3, seed=0):
     score = X[:, 0] - 0.5 * X[:, 1]
     if "Poisson" in name:
         return X, np.rint(2.0 * score + 2.0)
+    if "inference=True" in name:  # classes that no plane separates
+        score = score + 3.0 * rng.normal(size=n_samples)
     return X, (score > 0.0).astype(int) if is_classifier(EVERYTHING[name]) else score

@@ -1,0 +1,180 @@
+"""Coefficients of a pipeline in units of its columns."""
+
+from itertools import pairwise
+from numbers import Real
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import short_repr
+from skdp.inspection._additive_effects import column_parts, flat_steps, row_factor
+
+_LIMIT_ROUNDING = 1e-9  # of what is linear
+
+
+def coefficient_summary(estimator, *, references=None):
+    """Summary of the coefficients of a fitted model, in units of the columns of a pipeline.
+
+    Privacy: it is made of released and public numbers alone, and costs nothing.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted, with a model that has ``summary_`` in the end: `~skdp.linear_model.
+        DPLinearRegression`, or `~skdp.linear_model.DPLogisticRegression` and
+        `~skdp.linear_model.DPPoissonRegressor` with ``inference=True``. Before it a pipeline may
+        have transformers of columns, such as those of
+        `~skdp.preprocessing.make_public_preprocessor`, and a step that scales or clips rows.
+
+    references : dict, default=None
+        ``{column: category}``: what the other categories are compared to, the first one without.
+        A category that the encoder does not list has no indicator, and can be named, too.
+
+    Returns
+    -------
+    CoefficientSummary
+        A row for each numeric column that is scaled, per unit of the column; for each category
+        but that of reference; and for each part of a curve, such as splines, from one knot to the
+        next, or of four parts.
+        The intercept is the last: of a row with 0 in each column that is scaled, the first value
+        of each curve and the categories of reference.
+
+    Raises
+    ------
+    ValueError
+        If the model has no intervals, or a step is none of these.
+
+    Notes
+    -----
+    Where bounds or categories were learned from the same rows, intervals are conditional on them:
+    they do not tell how much other bounds would have changed the coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp.inspection import coefficient_summary
+    >>> from skdp.linear_model import DPLinearRegression
+    >>> from skdp.preprocessing import BoundedScaler, RowNormClipper
+    >>> X = np.random.default_rng(0).uniform(20, 80, size=(5000, 2))
+    >>> y = 100 + X @ [0.5, 0.0]
+    >>> model = make_pipeline(
+    ...     BoundedScaler((20, 80)),
+    ...     RowNormClipper(1.5),
+    ...     DPLinearRegression(8.0, x_norm=1.5, y_bounds=(100, 150)),
+    ... )
+    >>> summary = coefficient_summary(model.fit(X, y))
+    >>> summary.names, bool(abs(summary.estimates[0] - 0.5) < 0.05)
+    (('x0', 'x1', 'intercept'), True)
+    """
+    steps = flat_steps(estimator)
+    model = steps[-1]
+    check_is_fitted(model)
+    if not hasattr(model, "summary_"):
+        raise ValueError(
+            "estimator must end with a model that has summary_, such as DPLinearRegression, or "
+            f"DPLogisticRegression fitted with inference=True; got {short_repr(model)}."
+        )
+    summary = model.summary_
+    if len(steps) < 2:
+        return summary
+    parts = column_parts(steps)
+    factor = row_factor(steps, parts, model)
+    size, n_features = len(summary.names), model.n_features_in_
+    names, rows, base, compared = [], [], np.zeros(size), []
+    references = dict(references or {})
+    for part in parts:
+        constant = getattr(part.transformer, "value", None)
+        if not part.is_numeric and isinstance(constant, Real):  # in place of a column
+            base[part.start] = constant
+            continue
+        for j, name in enumerate(part.names):
+            reference = references.pop(name, _FIRST)
+            told, changes, start, to = _changes(part, j, name, reference)
+            names += told
+            compared += [] if to is None else [f"{name} = {to}"]
+            for change in changes:
+                rows.append(_placed(change, part.start, size))
+            base += _placed(start, part.start, size)
+    rows = [factor * row for row in rows]
+    if size > n_features:
+        base = factor * base
+        base[-1] = 1.0
+        names, rows = [*names, summary.names[-1]], [*rows, base]
+    if references:
+        raise ValueError(
+            "references must name columns of categories; got others among "
+            f"{short_repr(list(references))}."
+        )
+    notes = tuple(_notes(steps, factor, compared))
+    has_intercept = size > n_features
+    return summary.combined(np.array(rows), names, has_intercept=has_intercept, notes=notes)
+
+
+def _placed(change, start, size):
+    row = np.zeros(size)
+    row[start : start + len(change)] = change
+    return row
+
+
+_FIRST = object()
+_GRID_PLACES, _GRID_PARTS = 65, 4  # a curve is looked at, and told, at as many
+
+
+def _outputs(part, j, n_values):
+    """Values of a column, and the outputs that it decides."""
+    values = part.values(j, n_values)
+    out = part.outputs(j, values)
+    return values, np.where(np.ptp(out, axis=0) > 0.0, out, 0.0)
+
+
+def _alike(value, other):
+    return value == other or (value != value and other != other)
+
+
+def _changes(part, j, name, reference):
+    """Names, changes of the output, its output of the first value or of 0, and the reference."""
+    if not (part.is_numeric or len(part.categories)):
+        raise ValueError(f"estimator must have a range or categories for column {name!r}.")
+    values, out = _outputs(part, j, 2)
+    if not part.is_numeric:
+        listed = list(values)
+        reference = listed[0] if reference is _FIRST else reference
+        same = [_alike(value, reference) for value in listed]
+        # What is not listed has zeros in place of an indicator.
+        start = out[same.index(True)] if any(same) else np.zeros(out.shape[1])
+        others = [i for i in range(len(listed)) if not same[i]]
+        told = [f"{name} = {listed[i]}" for i in others]
+        return told, out[others] - start, start, reference
+    if reference is not _FIRST:
+        raise ValueError(f"references must name columns of categories; got {name!r} among them.")
+    places, line = _outputs(part, j, _GRID_PLACES)
+    slopes = np.diff(line, axis=0) / np.diff(places)[:, np.newaxis]
+    if np.ptp(slopes, axis=0).max() <= _LIMIT_ROUNDING * np.abs(slopes).max():
+        return [name], slopes[:1], out[0] - values[0] * slopes[0], None
+    if len(values) == 2:  # a curve without knots that it states
+        values, out = _outputs(part, j, _GRID_PARTS + 1)
+    ends = pairwise(values)
+    told = [f"{name} {low:g} to {high:g}" for low, high in ends]
+    return told, np.diff(out, axis=0), out[0], None
+
+
+def _notes(steps, factor, compared):
+    if compared:
+        yield f"Categories are compared to {', '.join(compared)}."
+    if any(getattr(step, "guarantee_", None) is not None for step in _inner(steps[:-1])):
+        yield "Bounds or categories were learned: intervals are conditional on them."
+    if factor < 1.0 - _LIMIT_ROUNDING:
+        yield (
+            "Rows are scaled or clipped to one norm, so that what a column adds depends on the "
+            "others: coefficients are for rows of typical norm. norm=None keeps units."
+        )
+
+
+def _inner(steps):
+    """Steps, and the parts of those that are for columns."""
+    for step in steps:
+        yield step
+        for _, part, _ in getattr(step, "transformers_", ()):
+            if not isinstance(part, str):
+                yield from _inner(flat_steps(part))

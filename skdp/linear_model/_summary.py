@@ -1,0 +1,416 @@
+"""How sure coefficients are: tables of intervals, made of released numbers alone."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._validation import between, level_of_the_user, short_repr
+from skdp._views import clean, table
+from skdp.learner._inference import Estimate
+
+CONFIDENCE = 0.95
+_LIMIT_LEVEL = 1e-6
+# Largest share that is not told of what was cut.
+_LIMIT_CUT = 0.01
+
+
+def _deviate(level: Any) -> float:
+    between(_LIMIT_LEVEL, 1.0 - _LIMIT_LEVEL, level=level)  # a share, and no percentage
+    return float(ndtri(0.5 + float(level) / 2.0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CoefficientSummary:
+    """Coefficients of a private model with standard errors, intervals and p-values.
+
+    All of it is released, or made of what is: to look at it costs no privacy, at any level.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the coefficients.
+
+    estimates : ndarray of shape (n_coefficients,)
+
+    sampling : ndarray of shape (n_coefficients, n_coefficients)
+        Covariance of what other rows would give, without noise.
+
+    noise : ndarray of shape (n_coefficients, n_coefficients)
+        Covariance of what fresh noise would give on the same rows.
+
+    values : ndarray of shape (n_weights,)
+        Eigenvalues of the released curvature.
+
+    loadings : ndarray of shape (n_weights, n_coefficients)
+        What coefficients have of each of its eigenvectors.
+
+    beside : float
+        Standard deviation of the noise of an entry of the curvature beside the diagonal.
+
+    is_robust : bool
+        Whether ``sampling`` holds for errors of any variance (Huber and White). Otherwise it holds
+        for errors of one; of users it is an upper bound then.
+
+    has_converged : bool
+        Whether the last Newton step was short enough. Otherwise there is no interval.
+
+    exponentials : bool, default=False
+        Whether the exponential of a coefficient means something: a ratio of odds, or of means.
+
+    has_intercept : bool, default=False
+        Whether the last one is the intercept.
+
+    notes : tuple of str, default=()
+        What else is to be known.
+
+    Notes
+    -----
+    Where noise hides a direction, intervals along it have no end: with z the normal deviate and s
+    the deviation of noise beside the diagonal of the curvature, that is where its eigenvalue is at
+    most ``sqrt(2) z s`` (Fieller). A coefficient that has more of such a direction than z times
+    what noise makes it seem to have "cannot tell": with a the inverse curvature times the
+    coefficient's direction, over all others, that is ``z s |a|``.
+
+    References
+    ----------
+    Fieller, "Some problems in interval estimation", JRSS-B 1954. White, "A heteroskedasticity-
+    consistent covariance matrix estimator and a direct test for heteroskedasticity",
+    Econometrica 1980.
+    """
+
+    names: tuple[str, ...]
+    estimates: np.ndarray
+    sampling: np.ndarray
+    noise: np.ndarray
+    values: np.ndarray
+    loadings: np.ndarray
+    beside: float
+    is_robust: bool
+    has_converged: bool
+    exponentials: bool = False
+    has_intercept: bool = False
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        estimate: Estimate,
+        names: Any,
+        matrix: np.ndarray,
+        offset: np.ndarray,
+        **options: Any,
+    ) -> "CoefficientSummary":
+        """Summary of coefficients ``matrix @ weights + offset``; ``options`` are of the class."""
+        return cls(
+            tuple(map(str, names)),
+            matrix @ estimate.weights + offset,
+            matrix @ estimate.sampling @ matrix.T,
+            matrix @ estimate.noise @ matrix.T,
+            estimate.values,
+            estimate.vectors.T @ matrix.T,
+            estimate.beside,
+            estimate.is_robust,
+            estimate.has_converged,
+            **options,
+        )
+
+    def combined(
+        self,
+        matrix: np.ndarray,
+        names: Any,
+        offset: Any = 0.0,
+        *,
+        has_intercept: bool = False,
+        notes: tuple[str, ...] = (),
+    ) -> "CoefficientSummary":
+        """Summary of linear combinations of the coefficients.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_combinations, n_coefficients)
+            Factors of the coefficients in the order of ``names``: ``[[1, -1, 0]]`` is the first
+            less the second.
+
+        names : sequence of str
+
+        offset : float or ndarray of shape (n_combinations,), default=0.0
+            Public.
+
+        has_intercept : bool, default=False
+            Whether the last one is an intercept, which has no odds ratio.
+
+        notes : tuple of str, default=()
+            Beside those of the summary.
+
+        Returns
+        -------
+        CoefficientSummary
+        """
+        matrix, names = np.asarray(matrix, dtype=float), tuple(map(str, names))
+        if matrix.shape != (len(names), len(self.names)):
+            raise ValueError(
+                f"matrix must have a row for each of {len(names)} names and a column for each of "
+                f"{len(self.names)} coefficients; got the shape {matrix.shape}."
+            )
+        return CoefficientSummary(
+            names,
+            matrix @ self.estimates + offset,
+            matrix @ self.sampling @ matrix.T,
+            matrix @ self.noise @ matrix.T,
+            self.values,
+            self.loadings @ matrix.T,
+            self.beside,
+            self.is_robust,
+            self.has_converged,
+            self.exponentials,
+            has_intercept,
+            (*self.notes, *notes),
+        )
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of the coefficients, of sampling and noise together."""
+        return self.sampling + self.noise
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        """Standard errors, of sampling and noise together."""
+        return np.hypot(*self._parts())
+
+    def _parts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Standard errors of sampling, which noise in it may have made negative, and of noise."""
+        variances = np.diag(self.sampling), np.diag(self.noise)
+        sampling, noise = (np.sqrt(np.maximum(part, 0.0)) for part in variances)
+        return sampling, noise
+
+    def cannot_tell(self, level: float = CONFIDENCE) -> np.ndarray:
+        """Whether noise hides a coefficient, so that it has no interval.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        ndarray of bool, shape (n_coefficients,)
+        """
+        z = _deviate(level)
+        if not self.has_converged:
+            return np.ones(len(self.names), dtype=bool)
+        hides = self.values <= math.sqrt(2.0) * z * self.beside
+        seen = self.loadings[~hides] / self.values[~hides, np.newaxis]
+        by_noise = z * self.beside * np.linalg.norm(seen, axis=0)
+        return (np.abs(self.loadings[hides]) > by_noise).any(axis=0)
+
+    def conf_int(self, level: float = CONFIDENCE) -> np.ndarray:
+        """Intervals that hold the coefficients with a probability of ``level``, each by itself.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        ndarray of shape (n_coefficients, 2)
+            Lower and upper ends; NaN where one cannot tell.
+        """
+        reach = _deviate(level) * self.standard_errors
+        ends = np.column_stack([self.estimates - reach, self.estimates + reach])
+        ends[self.cannot_tell(level)] = np.nan
+        return ends
+
+    @property
+    def z_values(self) -> np.ndarray:
+        """Coefficients over their standard errors; NaN where one cannot tell."""
+        values = self.estimates / self.standard_errors
+        return np.where(self.cannot_tell(), np.nan, values)
+
+    @property
+    def p_values(self) -> np.ndarray:
+        """Probability of as large a coefficient if the true one were 0; NaN as above."""
+        return 2.0 * ndtr(-np.abs(self.z_values))
+
+    def _columns(self, level: float) -> dict[str, Any]:
+        ends, name = self.conf_int(level), f"{100 * float(level):g} %"
+        sampling, noise = self._parts()
+        return {
+            "estimate": self.estimates,
+            "standard error": self.standard_errors,
+            "of sampling": sampling,
+            "of noise": noise,
+            f"{name} from": ends[:, 0],
+            f"{name} to": ends[:, 1],
+            "z": self.z_values,
+            "p": self.p_values,
+            "cannot tell": self.cannot_tell(level),
+        }
+
+    def to_frame(self, level: float = CONFIDENCE) -> Any:
+        """Table as a frame of pandas, a row for each coefficient.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        DataFrame
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(level), index=list(self.names))
+
+    def exponential(self, level: float = CONFIDENCE) -> Any:
+        """Exponentials of the coefficients and of the ends of their intervals.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        DataFrame
+            A row for each coefficient but the intercept.
+        """
+        import pandas as pd
+
+        name = f"{100 * float(level):g} %"
+        values = np.exp(np.column_stack([self.estimates, self.conf_int(level)]))
+        columns = ["ratio", f"{name} from", f"{name} to"]
+        frame = pd.DataFrame(values, index=list(self.names), columns=columns)
+        frame["p"] = self.p_values
+        return frame.iloc[:-1] if self.has_intercept else frame
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        columns = self._columns(CONFIDENCE)
+        hidden = columns.pop("cannot tell")
+        rows = []
+        for i, name in enumerate(self.names):
+            cells = [f"{values[i]:.4g}" for values in columns.values()]
+            if hidden[i]:
+                cells[1:] = ["", "", "", "cannot tell", "", "", ""]
+            rows.append([name, *cells])
+        return ["", *columns], rows
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be known of the table, in sentences."""
+        kind = "for errors of any variance" if self.is_robust else "for errors of one variance"
+        told = [f"Standard errors are {kind}; noise is in them."]
+        if not self.has_converged:
+            told.append(NOT_CONVERGED)
+        elif self.cannot_tell().any():
+            told.append(HIDDEN)
+        return (*told, *self.notes)
+
+    def __str__(self) -> str:
+        head, rows = self._cells()
+        lines = [head, *([clean(cell) for cell in row] for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        shown = []
+        for line in lines:
+            cells = [line[0].ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+            shown.append("  ".join(cells).rstrip())
+        return "\n".join([*shown, *self.remarks])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, rows = self._cells()
+        view = table(head, rows, numbers=range(1, len(head)))
+        return f"{view}<p>{clean(' '.join(self.remarks))}</p>"
+
+
+HIDDEN = (
+    "What cannot be told counts as if it were nearly left out: others take up what they share "
+    "with it. Bring columns to similar ranges, such as [-1, 1], take the least x_norm, leave a "
+    "category of each column out, or spend more."
+)
+NOT_CONVERGED = (
+    "The Newton steps did not converge, so that there is no interval: the last one was longer "
+    "than noise makes it, noise hides most directions, or classes are separated. More rows, a "
+    "larger epsilon or fewer features may help."
+)
+
+
+class CoefficientInference:
+    """Mixin: a summary of coefficients, and what follows from it."""
+
+    summary_: CoefficientSummary
+
+    def _store_summary(self, estimate: Estimate, scales: Any, offset: float, **options: Any):
+        """Store ``summary_`` of weights times scales, of which the last may be an intercept's."""
+        n_features = self.n_features_in_  # type: ignore[attr-defined]
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(n_features)])
+        shift, has_intercept = np.zeros(len(scales)), len(scales) > n_features
+        if has_intercept:
+            names, shift[-1] = [*names, "intercept"], offset
+        matrix = np.diag(scales)
+        options["has_intercept"] = has_intercept
+        self.summary_ = CoefficientSummary.of(estimate, names, matrix, shift, **options)
+        if not estimate.has_converged:
+            warnings.warn(NOT_CONVERGED, ConvergenceWarning, stacklevel=level_of_the_user())
+
+    @property
+    def covariance_(self) -> np.ndarray:
+        """Covariance of the coefficients and the intercept, of sampling and noise together."""
+        self._check_summary()
+        return self.summary_.covariance
+
+    def conf_int(self, level: float = CONFIDENCE) -> np.ndarray:
+        """Intervals of the coefficients, the intercept last; costs no privacy.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+
+        Returns
+        -------
+        ndarray of shape (n_coefficients, 2)
+            NaN where one cannot tell.
+        """
+        self._check_summary()
+        return self.summary_.conf_int(level)
+
+    def _check_summary(self) -> None:
+        check_is_fitted(self)
+        if not hasattr(self, "summary_"):
+            raise AttributeError(
+                f"{type(self).__name__} has intervals where it is fitted with inference=True; "
+                f"got inference={short_repr(getattr(self, 'inference', None))}."
+            )
+
+
+# What stages count: of rows, targets and residuals.
+_CUT = (
+    "Rows longer than x_norm were clipped, which shortened rows in the mean by about",
+    "Targets beyond their bounds are about",
+    "Residuals that were cut are about",
+)
+
+
+def cut_notes(found: dict[str, Any]) -> tuple[str, ...]:
+    """Sentences on shares that were clipped and are more than their noise.
+
+    A share of p moves a mean by p deviations, and more, and its standard error is one deviation
+    over the root of the number of rows.
+    """
+    notes, most = [], min(_LIMIT_CUT, 0.5 / math.sqrt(found["n_units"]))
+    for name, share in zip(_CUT, found["cut"].tolist(), strict=False):
+        if share - 3.0 * found["cut_noise"] > most:
+            told = f"{name} {min(share, 1.0):.2%}"
+            notes.append(f"{told}: intervals are for the clipped data.")
+    return tuple(notes)
+
+
+def warn_of_cuts(notes: tuple[str, ...]) -> None:
+    """Warn where what was clipped changes what the coefficients mean."""
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=level_of_the_user())
