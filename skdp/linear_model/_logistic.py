@@ -298,7 +298,8 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         if not self.inference:
             return
         notes = cut_notes(found.found)
-        options: Any = dict(offset=0.0, exponentials=True, notes=notes)
+        told = f"Coefficients are of the log-odds of {short_repr(data.classes.tolist()[1])}."
+        options: Any = dict(offset=0.0, exponentials=True, notes=(told, *notes))
         self._store_summary(found.found["estimate"], self._scales(found.norm_scale), **options)
         warn_of_cuts(notes)
 

@@ -268,6 +268,12 @@ def test_the_table_is_made_of_the_model(kind):
     assert_allclose(again.conf_int(), model.conf_int())
 
 
+def test_the_table_says_whose_odds_it_is_about():
+    X, y = classes()
+    model = logistic(random_state=0).fit(X, np.where(y, "ill", "well"))
+    assert "Coefficients are of the log-odds of 'well'." in str(model.summary_)
+
+
 def test_odds_ratios_are_exponentials():
     X, y = classes()
     model = logistic(random_state=0).fit(pd.DataFrame(X, columns=list("abc")), y)
