@@ -425,7 +425,7 @@ class JointSteps(_Inference):
         is_near = step.is_likely(spread, _LIMIT_UNLIKELY)
         if not self.loss.has_joint_curvature:
             # The noise of a curvature that is paid for hides what steps leave.
-            is_near = is_near and step.curvature.strength >= 1.0
+            is_near = is_near and step.curvature.strength >= 0.5
         elif run.data.users is None:
             # Both traces have one mean where scores are log-odds. Where classes are separated, or
             # nearly, and scores are on their way to be long, residuals are too small for them.
