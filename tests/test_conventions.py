@@ -48,9 +48,6 @@ from skdp.preprocessing import (
 )
 from skdp.privacy import BudgetLedger
 
-# Rows are few here.
-pytestmark = pytest.mark.filterwarnings("ignore:.*(did not converge|the clipped data)")
-
 
 def public_estimators():
     """Estimators that users can import from modules without an underscore."""

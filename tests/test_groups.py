@@ -12,9 +12,6 @@ from support.insides import Passthrough, Replayer, listening
 from skdp.kernel import ReleasedKernelRegressor
 from skdp.privacy import BudgetLedger
 
-# Rows are few here.
-pytestmark = pytest.mark.filterwarnings("ignore:.*(did not converge|the clipped data)")
-
 N_USERS = 40
 OWNED = [
     name

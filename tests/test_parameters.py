@@ -14,9 +14,6 @@ from support.configurations import CONFIGURATIONS, model, outcome, problem
 from skdp import kernel, local, mechanisms, privacy
 from skdp.privacy import BudgetLedger
 
-# Rows are few here.
-pytestmark = pytest.mark.filterwarnings("ignore:.*(did not converge|the clipped data)")
-
 EVERY = pytest.mark.parametrize("name", CONFIGURATIONS)
 EXPLICIT = dict(
     epsilon=0.5,
