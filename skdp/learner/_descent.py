@@ -729,15 +729,39 @@ def joint_weights(loss: Loss, guarantee: GaussianDP, *, squares: bool = True) ->
     return table[guarantee.adjacency]
 
 
-def is_certified(data: RowBlocks, loss: Any, weights: np.ndarray, guarantee: GaussianDP) -> bool:
-    """Whether squared residuals take no more than half of the error that a release may have.
+def _moments_error(
+    data: RowBlocks, loss: Any, weights: np.ndarray, factors: JointWeights, parts: Any
+) -> float:
+    """Bound on the error of the parts of a joint release beside the gradient, as they enter it.
 
     It depends on the loss, the weights and public numbers alone.
     """
-    factors = joint_weights(loss, guarantee)
-    size = loss.lipschitz * data.row_norm
-    error = factors.squares / size * data.residual_moments_error(loss, weights)
-    return bool(error <= ROUNDING_OF_CAP / 2.0 * factors.sensitivity * size)
+    curvature, squares = parts
+    error, size = 0.0, loss.lipschitz * data.row_norm
+    if curvature:
+        error += factors.curvature / data.row_norm * data.curvature_error(loss, weights)
+    if squares:
+        error += factors.squares / size * data.residual_moments_error(loss, weights)
+    return error
+
+
+def is_certified(
+    data: RowBlocks,
+    loss: Any,
+    weights: np.ndarray,
+    guarantee: GaussianDP,
+    *,
+    curvature: bool = True,
+    squares: bool = True,
+) -> bool:
+    """Whether what is beside the gradient takes at most half of the error of `release_joint`.
+
+    It depends on the loss, the weights and public numbers alone.
+    """
+    factors = joint_weights(loss, guarantee, squares=squares)
+    error = _moments_error(data, loss, weights, factors, (curvature, squares))
+    sensitivity = factors.sensitivity * loss.lipschitz * data.row_norm
+    return bool(error <= ROUNDING_OF_CAP / 2.0 * sensitivity)
 
 
 def release_joint(
@@ -784,8 +808,7 @@ def release_joint(
     of_curvature, of_squares = factors.curvature / data.row_norm, factors.squares / size
     exactly = data.rounding_error(loss, weights) > ROUNDING_OF_CAP / 2.0 * sensitivity
     error = data.rounding_error(loss, weights, exactly=exactly)
-    error += of_curvature * data.curvature_error(loss, weights) if curvature else 0.0
-    error += of_squares * data.residual_moments_error(loss, weights) if squares else 0.0
+    error += _moments_error(data, loss, weights, factors, (curvature, squares))
     if error > ROUNDING_OF_CAP * sensitivity:
         raise SolverError("The weights are too large for the certified error of a sum.")
     parts = [data.gradient(loss, weights, exactly=exactly)[0][0]]
@@ -838,24 +861,67 @@ def curvature_step(
     None where the least eigenvalue is below the edge of the noise, and where weights are so long
     that sums of many rows would not be certified.
     """
-    factors = joint_weights(loss, guarantee, squares=False)
-    in_sensitivity = factors.curvature / factors.sensitivity / (loss.lipschitz * data.row_norm**2)
-    if in_sensitivity * data.curvature_error(loss, weights) > ROUNDING_OF_CAP / 2.0:
+    options: Any = dict(guarantee=guarantee, squares=False)
+    if not is_certified(data, loss, weights, **options):
         return None  # by public and released numbers
-    found = release_joint(data, loss, weights, guarantee=guarantee, noise=noise, squares=False)
-    gradient, deviation, beside = found.gradient, found.deviation, found.beside
-    curvature = cast(np.ndarray, found.curvature)
-    values, vectors = eigenvectors(curvature)
-    if values[0] <= 2.0 * beside * math.sqrt(data.n_features):
+    found = release_joint(data, loss, weights, noise=noise, **options)
+    curvature = Curvature(cast(np.ndarray, found.curvature), found.beside)
+    if curvature.strength <= 1.0:
         return None
-    inverse = (vectors / raised(values, beside)) @ vectors.T
-    step = -inverse @ gradient
-    # The noise of the gradient, and that of the curvature times the step.
-    spread = inverse @ inverse * (deviation**2 + beside**2 * float(step @ step))
-    moved = beside * (inverse @ step)
-    covariance = spread + np.outer(moved, moved)
-    noise_of = CoefficientNoise("approximation", np.sqrt(np.diag(covariance)), covariance)
-    return weights + step, noise_of
+    step = -curvature.inverse @ found.gradient
+    covariance = curvature.noise(step, found.deviation)
+    spread = CoefficientNoise("approximation", np.sqrt(np.diag(covariance)), covariance)
+    return weights + step, spread
+
+
+class Curvature:
+    """A released curvature: its inverse, and the covariance that its noise makes.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_features, n_features)
+
+    beside : float
+        Standard deviation of the noise of an entry beside the diagonal.
+
+    Attributes
+    ----------
+    strength : float
+        Least eigenvalue over the edge of the noise's spectrum.
+
+    inverse : ndarray of shape (n_features, n_features)
+        Its mean is about that of the inverse without noise.
+
+    values, vectors : ndarray
+        Eigenvalues and eigenvectors.
+
+    floored : ndarray of shape (n_features, n_features)
+        The matrix with no eigenvalue below a fourth of the edge.
+    """
+
+    def __init__(self, matrix: np.ndarray, beside: float):
+        self.beside = beside
+        values, vectors = eigenvectors(matrix.copy())
+        edge = 2.0 * beside * math.sqrt(len(values))
+        self.strength = float(values[0]) / edge
+        least = np.maximum(values, edge / 2.0 / 2.0)
+        self.inverse = (vectors / raised(least, beside)) @ vectors.T
+        self.values, self.vectors = values, vectors
+        self.floored = (vectors * least) @ vectors.T
+
+    def noise(self, change: np.ndarray, deviation: float) -> np.ndarray:
+        """Covariance of noise in the inverse times a noisy vector, whose product is ``change``."""
+        spread = self.inverse @ self.inverse
+        spread *= deviation**2 + self.beside**2 * float(change @ change)
+        moved = self.beside * (self.inverse @ change)
+        return spread + np.outer(moved, moved)
+
+    def sampling(self, squares: np.ndarray) -> np.ndarray:
+        """Covariance of the inverse times a sum of gradients with these squares, floored."""
+        covariance = self.inverse @ squares @ self.inverse
+        places = np.diag_indices(len(covariance))
+        covariance[places] = np.maximum(covariance[places], 0.0)
+        return covariance
 
 
 def raised(values: np.ndarray, beside: float) -> np.ndarray:

@@ -16,11 +16,10 @@ from skdp._defaults import linear as defaults
 from skdp._random._source import NoiseSource
 from skdp._validation import plain_arguments
 from skdp.learner._descent import (
+    Curvature,
     JointSums,
-    eigenvectors,
     half_of,
     is_certified,
-    raised,
     release_joint,
     symmetric,
 )
@@ -168,56 +167,6 @@ class Estimate:
     has_converged: bool = True
 
 
-class Curvature:
-    """A released curvature: its inverse, and the covariance that its noise makes.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_features, n_features)
-
-    beside : float
-        Standard deviation of the noise of an entry beside the diagonal.
-
-    Attributes
-    ----------
-    strength : float
-        Least eigenvalue over the edge of the noise's spectrum.
-
-    inverse : ndarray of shape (n_features, n_features)
-        Its mean is about that of the inverse without noise.
-
-    values, vectors : ndarray
-        Eigenvalues and eigenvectors.
-
-    floored : ndarray of shape (n_features, n_features)
-        The matrix with no eigenvalue below a fourth of the edge.
-    """
-
-    def __init__(self, matrix: np.ndarray, beside: float):
-        self.beside = beside
-        values, vectors = eigenvectors(matrix.copy())
-        edge = 2.0 * beside * math.sqrt(len(values))
-        self.strength = float(values[0]) / edge
-        least = np.maximum(values, edge / 2.0 / 2.0)
-        self.inverse = (vectors / raised(least, beside)) @ vectors.T
-        self.values, self.vectors = values, vectors
-        self.floored = (vectors * least) @ vectors.T
-
-    def noise(self, change: np.ndarray, deviation: float) -> np.ndarray:
-        """Covariance of noise in the inverse times a noisy vector, whose product is ``change``."""
-        spread = self.inverse @ self.inverse
-        spread *= deviation**2 + self.beside**2 * float(change @ change)
-        moved = self.beside * (self.inverse @ change)
-        return spread + np.outer(moved, moved)
-
-    def sampling(self, squares: np.ndarray) -> np.ndarray:
-        """Covariance of the inverse times a sum of gradients with these squares, floored."""
-        covariance = self.inverse @ squares @ self.inverse
-        places = np.diag_indices(len(covariance))
-        covariance[places] = np.maximum(covariance[places], 0.0)
-        return covariance
-
-
 @dataclass(frozen=True)
 class _Inference:
     """What both stages share."""
@@ -306,7 +255,9 @@ class RegressionMoments(_Inference):
             room = steep * last.mu / (2.0 * self.row_norm) / 2.0
             cap = min(longest, spread * max(float(defaults.RESIDUAL_CAP), room))
             at = weights[np.newaxis]
-            while cap < longest and not is_certified(data, HuberLoss(cap), at, last):
+            while cap < longest and not is_certified(
+                data, HuberLoss(cap), at, last, curvature=False
+            ):
                 cap = min(longest, 2.0 * cap)  # by public and released numbers
             run.found |= {"cap": cap, "looked_from": weights}
             joint = release_joint(
