@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import is_classifier
 
 from skdp._validation import boolean, short_repr
 from skdp.inspection._axes import OneAxes
 from skdp.inspection._coefficient_summary import coefficient_summary
 from skdp.linear_model import CoefficientSummary
+from skdp.linear_model._summary import deviate, in_percent
 
 _HIDDEN = "cannot tell"
 
@@ -165,8 +165,8 @@ class CoefficientDisplay(OneAxes):
                 "those of a linear regression; got True."
             )
         drawn = list(range(len(summary.names) - summary.has_intercept))
-        reach = ndtri(0.5 + level / 2.0) * np.sqrt(np.maximum(np.diag(summary.sampling), 0.0))
         estimates, intervals = summary.estimates[drawn], summary.conf_int(level)[drawn]
+        reach = deviate(level) * summary.error_parts[0]
         sampling = estimates[:, np.newaxis] + np.outer(reach[drawn], [-1.0, 1.0])
         sampling[np.isnan(intervals)] = np.nan
         if quantity is None:
@@ -212,7 +212,7 @@ class CoefficientDisplay(OneAxes):
         neutral = 1.0 if self.exponentials else 0.0
         ax.axvline(neutral, color="0.7", linewidth=0.8, zorder=0)
         style = {"linestyle": "none", "marker": "|", "color": "black", "markersize": 9, **kwargs}
-        told = f"{100 * self.level:g} % interval"
+        told = f"{in_percent(self.level)} interval"
         self.intervals_ = ax.hlines(
             places[known], *ends[known].T, linewidth=1.4, color="tab:blue", label=told
         )

@@ -156,17 +156,17 @@ class LinearRows:
         return 2.0 ** (math.frexp(math.hypot(float(self.x_norm), self._constant()))[1] - 1)
 
     def _scales(self, longer):
-        """What weights are multiplied by, as `_in_units`; that of an intercept is the last."""
+        """What weights are multiplied by for `_in_units`; that of an intercept is the last."""
         constant, unit = self._constant(), self._unit()
         scales = np.full(self.n_features_in_, longer / unit)
         return np.append(scales, constant / unit) if constant else scales
 
     def _in_units(self, weights, longer):
         """Coefficients and intercepts for rows as they were given, not yet ``longer``."""
-        constant, unit = self._constant(), self._unit()
-        if constant:
-            return weights[:, :-1] * (longer / unit), (constant / unit) * weights[:, -1]
-        return weights * (longer / unit), np.zeros(len(weights))
+        scaled = weights * self._scales(longer)
+        if self._constant():
+            return scaled[:, :-1].copy(), scaled[:, -1].copy()
+        return scaled, np.zeros(len(weights))
 
 
 class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, PrivateEstimator):

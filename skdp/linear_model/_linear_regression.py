@@ -4,7 +4,6 @@ To check it: ``learner/_inference.py``, for the moments, the second look and the
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -14,7 +13,7 @@ from skdp._validation import TargetRange, short_repr, warn_of_bounds
 from skdp.learner import PrivateEstimator, RowCount, Sequence
 from skdp.learner._inference import CutShares, RegressionMoments
 from skdp.linear_model._base import LinearRows
-from skdp.linear_model._summary import CoefficientInference, cut_notes, warn_of_cuts
+from skdp.linear_model._summary import CoefficientInference
 from skdp.mechanisms import clip_rows
 
 
@@ -183,18 +182,14 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Priva
         beyond = (data.y < bounds.low) | (data.y > bounds.high)
         y = targets.scaled(np.clip(data.y, bounds.low, bounds.high))
         found = run(replace(self._rows(data.X, y, data.users), beyond=beyond))
-        scales = targets.half * self._scales(1.0)
-        notes = cut_notes(found.found)
-        options: Any = dict(offset=targets.middle, notes=notes)
-        self._store_summary(found.found["estimate"], scales, **options)
-        warn_of_cuts(notes)
+        self._store_summary(found.found, targets.half * self._scales(1.0), targets.middle)
         self.coef_ = self.summary_.estimates[: self.n_features_in_]
         self.intercept_ = float(self.summary_.estimates[-1]) if self.fit_intercept else 0.0
 
     def report_notes(self):
         """Sentences for the privacy report."""
-        low, high = TargetRange.of(self.y_bounds).low, TargetRange.of(self.y_bounds).high
-        return (f"Targets were clipped to [{low:g}, {high:g}].",)
+        targets = TargetRange.of(self.y_bounds)
+        return (f"Targets were clipped to [{targets.low:g}, {targets.high:g}].",)
 
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``; costs no privacy.

@@ -1,17 +1,10 @@
 """Private logistic regression."""
 
-from typing import Any
-
-from skdp._validation import boolean, is_auto, positive, short_repr
+from skdp._validation import is_auto, positive, short_repr
 from skdp.learner import LogisticLoss, RowCount, Sequence, SoftmaxLoss
 from skdp.learner._inference import CutShares, JointSteps
 from skdp.linear_model._base import BaseDPLinearClassifier
-from skdp.linear_model._summary import (
-    CONFIDENCE,
-    CoefficientInference,
-    cut_notes,
-    warn_of_cuts,
-)
+from skdp.linear_model._summary import CONFIDENCE, CoefficientInference
 
 _LIMIT_SLOPE_CAP = 1e-6
 
@@ -112,8 +105,8 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
     inference : bool, default=False
         Whether to release standard errors, intervals and p-values with the coefficients, see
         ``summary_``; for two classes, and with a positive ``delta``. The whole budget is then for
-        at most five Newton steps on the likelihood, each with the squared residuals, and for a
-        share of the rows that were clipped. There is no penalty: where rows are few, predictions
+        Newton steps on the likelihood, each with the squared residuals, and for a share of the
+        rows that were clipped. There is no penalty: where rows are few, predictions
         are worse than without. No norm is read, so that ``x_norm_`` is ``x_norm``: intervals are
         for rows clipped to it, and noise is in proportion to it.
 
@@ -251,14 +244,9 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
 
     def check_parameters(self):
         super().check_parameters()
-        boolean(inference=self.inference)
+        self._check_inference()
         if not self.inference:
             return
-        if self.delta == 0.0:
-            raise ValueError(
-                "delta must be positive with inference=True: intervals are for Gaussian noise; "
-                f"got {short_repr(self.delta)}."
-            )
         for name, allowed in _WITH_INFERENCE.items():
             given = getattr(self, name)
             if not any(
@@ -297,11 +285,9 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         found = super().learn(data, run)
         if not self.inference:
             return
-        notes = cut_notes(found.found)
         told = f"Coefficients are of the log-odds of {short_repr(data.classes.tolist()[1])}."
-        options: Any = dict(offset=0.0, exponentials=True, notes=(told, *notes))
-        self._store_summary(found.found["estimate"], self._scales(found.norm_scale), **options)
-        warn_of_cuts(notes)
+        scales = self._scales(found.norm_scale)
+        self._store_summary(found.found, scales, exponentials=True, notes=(told,))
 
     def odds_ratios(self, level=CONFIDENCE):
         """Odds ratios of the features with their intervals; costs no privacy.

@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score
 
 from skdp._defaults import linear as defaults
-from skdp._validation import LARGEST, LEAST, between, boolean, short_repr
+from skdp._validation import LARGEST, LEAST, between
 from skdp.learner import (
     NoisyDescent,
     ObjectivePerturbation,
@@ -28,12 +28,7 @@ from skdp.learner._losses import PoissonLoss
 from skdp.learner._stages import TargetMean
 from skdp.linear_model._base import LinearRows
 from skdp.linear_model._rules import objective_penalty
-from skdp.linear_model._summary import (
-    CONFIDENCE,
-    CoefficientInference,
-    cut_notes,
-    warn_of_cuts,
-)
+from skdp.linear_model._summary import CONFIDENCE, CoefficientInference
 from skdp.mechanisms import clip_rows
 from skdp.privacy import GaussianDP
 
@@ -192,12 +187,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
         """Check the parameters, before the rows are looked at."""
         self._check_row_parameters()
         between(LEAST, LARGEST, y_max=self.y_max)
-        boolean(inference=self.inference)
-        if self.inference and self.delta == 0.0:
-            raise ValueError(
-                "delta must be positive with inference=True: intervals are for Gaussian noise; "
-                f"got {short_repr(self.delta)}."
-            )
+        self._check_inference()
 
     def _planned_guarantee(self, n_features):
         target = self._target()
@@ -205,8 +195,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
 
     def plan(self, public):
         """The norm or the number of rows, the mean of the targets, the coefficients."""
-        options = dict(follows_spread=self.inference)
-        mean = partial(TargetMean.planned, float(self.y_max), **options)
+        mean = partial(TargetMean.planned, float(self.y_max), follows_spread=self.inference)
         size = RowCount.planned if public.n_samples is None else RowNorm.planned
         # Intervals are for the norm that is stated.
         first = [] if self.inference and public.n_samples is not None else [size]
@@ -250,10 +239,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
         if not self.inference:
             self.__dict__.pop("summary_", None)
             return
-        notes, scales = cut_notes(found.found), self._scales(found.norm_scale)
-        options: Any = dict(offset=shift, exponentials=True, notes=notes)
-        self._store_summary(found.found["estimate"], scales, **options)
-        warn_of_cuts(notes)
+        self._store_summary(found.found, self._scales(found.norm_scale), shift, exponentials=True)
 
     def rate_ratios(self, level=CONFIDENCE):
         """Ratios of the mean count per unit of each feature, with intervals; costs no privacy.

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,8 @@ from scipy.special import ndtr, ndtri
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import between, level_of_the_user, short_repr
+from skdp._validation import between, boolean, level_of_the_user, short_repr
 from skdp._views import clean, table
-from skdp.learner._inference import Estimate
 
 CONFIDENCE = 0.95
 _LIMIT_LEVEL = 1e-6
@@ -20,9 +19,15 @@ _LIMIT_LEVEL = 1e-6
 _LIMIT_CUT = 0.01
 
 
-def _deviate(level: Any) -> float:
+def deviate(level: Any) -> float:
+    """Deviations of a normal law on either side that hold a share ``level`` of it."""
     between(_LIMIT_LEVEL, 1.0 - _LIMIT_LEVEL, level=level)  # a share, and no percentage
     return float(ndtri(0.5 + float(level) / 2.0))
+
+
+def in_percent(level: Any) -> str:
+    """Level of an interval, as it is written."""
+    return f"{100 * float(level):g} %"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,29 +102,6 @@ class CoefficientSummary:
     has_intercept: bool = False
     notes: tuple[str, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        estimate: Estimate,
-        names: Any,
-        matrix: np.ndarray,
-        offset: np.ndarray,
-        **options: Any,
-    ) -> "CoefficientSummary":
-        """Summary of coefficients ``matrix @ weights + offset``; ``options`` are of the class."""
-        return cls(
-            tuple(map(str, names)),
-            matrix @ estimate.weights + offset,
-            matrix @ estimate.sampling @ matrix.T,
-            matrix @ estimate.noise @ matrix.T,
-            estimate.values,
-            estimate.vectors.T @ matrix.T,
-            estimate.beside,
-            estimate.is_robust,
-            estimate.has_converged,
-            **options,
-        )
-
     def combined(
         self,
         matrix: np.ndarray,
@@ -158,19 +140,15 @@ class CoefficientSummary:
                 f"matrix must have a row for each of {len(names)} names and a column for each of "
                 f"{len(self.names)} coefficients; got the shape {matrix.shape}."
             )
-        return CoefficientSummary(
-            names,
-            matrix @ self.estimates + offset,
-            matrix @ self.sampling @ matrix.T,
-            matrix @ self.noise @ matrix.T,
-            self.values,
-            self.loadings @ matrix.T,
-            self.beside,
-            self.is_robust,
-            self.has_converged,
-            self.exponentials,
-            has_intercept,
-            (*self.notes, *notes),
+        return replace(
+            self,
+            names=names,
+            estimates=matrix @ self.estimates + offset,
+            sampling=matrix @ self.sampling @ matrix.T,
+            noise=matrix @ self.noise @ matrix.T,
+            loadings=self.loadings @ matrix.T,
+            has_intercept=has_intercept,
+            notes=(*self.notes, *notes),
         )
 
     @property
@@ -181,9 +159,10 @@ class CoefficientSummary:
     @property
     def standard_errors(self) -> np.ndarray:
         """Standard errors, of sampling and noise together."""
-        return np.hypot(*self._parts())
+        return np.hypot(*self.error_parts)
 
-    def _parts(self) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def error_parts(self) -> tuple[np.ndarray, np.ndarray]:
         """Standard errors of sampling, which noise in it may have made negative, and of noise."""
         variances = np.diag(self.sampling), np.diag(self.noise)
         sampling, noise = (np.sqrt(np.maximum(part, 0.0)) for part in variances)
@@ -200,7 +179,7 @@ class CoefficientSummary:
         -------
         ndarray of bool, shape (n_coefficients,)
         """
-        z = _deviate(level)
+        z = deviate(level)
         if not self.has_converged:
             return np.ones(len(self.names), dtype=bool)
         hides = self.values <= math.sqrt(2.0) * z * self.beside
@@ -220,7 +199,7 @@ class CoefficientSummary:
         ndarray of shape (n_coefficients, 2)
             Lower and upper ends; NaN where one cannot tell.
         """
-        reach = _deviate(level) * self.standard_errors
+        reach = deviate(level) * self.standard_errors
         ends = np.column_stack([self.estimates - reach, self.estimates + reach])
         ends[self.cannot_tell(level)] = np.nan
         return ends
@@ -237,8 +216,8 @@ class CoefficientSummary:
         return 2.0 * ndtr(-np.abs(self.z_values))
 
     def _columns(self, level: float) -> dict[str, Any]:
-        ends, name = self.conf_int(level), f"{100 * float(level):g} %"
-        sampling, noise = self._parts()
+        ends, name = self.conf_int(level), in_percent(level)
+        sampling, noise = self.error_parts
         return {
             "estimate": self.estimates,
             "standard error": self.standard_errors,
@@ -280,7 +259,7 @@ class CoefficientSummary:
         """
         import pandas as pd
 
-        name = f"{100 * float(level):g} %"
+        name = in_percent(level)
         values = np.exp(np.column_stack([self.estimates, self.conf_int(level)]))
         columns = ["ratio", f"{name} from", f"{name} to"]
         frame = pd.DataFrame(values, index=list(self.names), columns=columns)
@@ -344,19 +323,71 @@ class CoefficientInference:
     """Mixin: a summary of coefficients, and what follows from it."""
 
     summary_: CoefficientSummary
+    n_features_in_: int
+    inference: Any
+    delta: Any
 
-    def _store_summary(self, estimate: Estimate, scales: Any, offset: float, **options: Any):
-        """Store ``summary_`` of weights times scales, of which the last may be an intercept's."""
-        n_features = self.n_features_in_  # type: ignore[attr-defined]
-        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(n_features)])
+    def _check_inference(self) -> None:
+        """Check ``inference``, and that noise is Gaussian with it."""
+        boolean(inference=self.inference)
+        if self.inference and self.delta == 0.0:
+            raise ValueError(
+                "delta must be positive with inference=True: intervals are for Gaussian noise; "
+                f"got {short_repr(self.delta)}."
+            )
+
+    def _store_summary(
+        self,
+        found: dict[str, Any],
+        scales: np.ndarray,
+        offset: float = 0.0,
+        *,
+        exponentials: bool = False,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        """Store ``summary_`` of weights times scales, and warn of what it has to be read with.
+
+        Parameters
+        ----------
+        found : dict
+            What the stages released.
+
+        scales : ndarray of shape (n_weights,)
+            The last may be that of an intercept.
+
+        offset : float, default=0.0
+            Of the intercept.
+
+        exponentials : bool, default=False
+            As for `CoefficientSummary`.
+
+        notes : tuple of str, default=()
+            Beside those on what was cut.
+        """
+        estimate, n_features = found["estimate"], self.n_features_in_
+        names = list(getattr(self, "feature_names_in_", [f"x{i}" for i in range(n_features)]))
         shift, has_intercept = np.zeros(len(scales)), len(scales) > n_features
         if has_intercept:
             names, shift[-1] = [*names, "intercept"], offset
-        matrix = np.diag(scales)
-        options["has_intercept"] = has_intercept
-        self.summary_ = CoefficientSummary.of(estimate, names, matrix, shift, **options)
+        cut = _cut_notes(found)
+        weights = CoefficientSummary(
+            tuple(map(str, names)),
+            estimate.weights,
+            estimate.sampling,
+            estimate.noise,
+            estimate.values,
+            estimate.vectors.T,
+            estimate.beside,
+            estimate.is_robust,
+            estimate.has_converged,
+            exponentials,
+        )
+        options: Any = dict(has_intercept=has_intercept, notes=(*notes, *cut))
+        self.summary_ = weights.combined(np.diag(scales), names, shift, **options)
         if not estimate.has_converged:
             warnings.warn(NOT_CONVERGED, ConvergenceWarning, stacklevel=level_of_the_user())
+        for note in cut:
+            warnings.warn(note, UserWarning, stacklevel=level_of_the_user())
 
     @property
     def covariance_(self) -> np.ndarray:
@@ -396,7 +427,7 @@ _CUT = (
 )
 
 
-def cut_notes(found: dict[str, Any]) -> tuple[str, ...]:
+def _cut_notes(found: dict[str, Any]) -> tuple[str, ...]:
     """Sentences on shares that were clipped and are more than their noise.
 
     A share of p moves a mean by p deviations, and more, and its standard error is one deviation
@@ -408,9 +439,3 @@ def cut_notes(found: dict[str, Any]) -> tuple[str, ...]:
             told = f"{name} {min(share, 1.0):.2%}"
             notes.append(f"{told}: intervals are for the clipped data.")
     return tuple(notes)
-
-
-def warn_of_cuts(notes: tuple[str, ...]) -> None:
-    """Warn where what was clipped changes what the coefficients mean."""
-    for note in notes:
-        warnings.warn(note, UserWarning, stacklevel=level_of_the_user())
