@@ -428,19 +428,24 @@ class RowBlocks(Blocks):
     def _gradients(self, loss, weights):
         """Gradients of rows, a block at a time; of users where rows are theirs."""
         residuals = (
-            loss.residuals(self._scores(rows, weights), codes)[:, 0] for rows, codes in self.blocks
+            self._residuals(i, loss.residuals(self._scores(rows, weights), codes), None)[:, 0]
+            for i, (rows, codes) in enumerate(self.blocks)
         )
         if self.users is None:
             for (rows, _), factors in zip(self.blocks, residuals, strict=True):
                 yield _sums.times(rows, factors)
             return
-        factors = np.concatenate(list(residuals)) * self.users.shares
-        stack = sparse.vstack if self.is_sparse else np.concatenate
-        X = stack([rows for rows, _ in self.blocks])
-        places = (self.users.codes, np.arange(self.n_samples))
-        owners = sparse.csr_array((factors, places), shape=(self.users.n_users, self.n_samples))
-        for start in range(0, self.users.n_users, self.length):
-            yield owners[start : start + self.length] @ X
+        totals, first = np.zeros((self.users.n_users, self.n_features)), 0
+        for (rows, _), factors, lengths in zip(self.blocks, residuals, self.chunks, strict=True):
+            # Rows of a chunk are one user's, who may have several chunks.
+            ends = np.append(0, np.cumsum(lengths))
+            chunks = (factors, np.arange(len(factors)), ends)
+            sums = sparse.csr_array(chunks, shape=(len(lengths), len(factors))) @ rows
+            owners = self.users.codes[first + ends[:-1]]
+            np.add.at(totals, owners, sums.toarray() if self.is_sparse else sums)
+            first += len(factors)
+        for start in range(0, len(totals), self.length):
+            yield totals[start : start + self.length]
 
     def curvature_error(self, loss, weights):
         """Bound on the Frobenius norm of the error of `second_moments` with a logistic loss.
