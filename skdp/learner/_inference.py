@@ -351,10 +351,11 @@ class JointSteps(_Inference):
         weights = np.zeros(self.n_features)
         spread: Any = None
         most, n_steps = float(defaults.BEFORE_THE_LAST), defaults.N_EARLY_STEPS
-        shares = most * np.arange(1.0, n_steps + 1.0) / (n_steps * (n_steps + 1) / 2.0)
+        n_shares = n_steps * (n_steps + 1) // 2
+        shares = most * np.arange(1.0, n_steps + 1.0) / n_shares
         # Where rows are many, small shares will do until noise is all that is left to see.
         spent, small = 0.0, shares[0] / n_steps
-        while spent < most / n_steps:
+        for _ in range(n_shares):  # which are a fourth of all of it
             step = self._step(run, weights, small, noise)
             spent += small
             if step.curvature.strength < defaults.SECOND_LOOK_FROM:
