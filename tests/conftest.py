@@ -1,13 +1,15 @@
 """Settings and fixtures of every test.
 
-Three environment variables are read when their libraries are first imported, so they are set
+Environment variables are read when their libraries are first imported, so they are set
 here, before anything else is. Processes that tests start inherit them.
 """
 
 import os
+import sys
 
 # Without it scikit-learn skips its array API checks.
 os.environ["SCIPY_ARRAY_API"] = "1"
+os.environ["MPLBACKEND"] = "agg"
 # Fits of tests are reproducible and meant to be. Whoever tests the warning fits within
 # config_context(known_seeds=False).
 os.environ["SKDP_KNOWN_SEEDS"] = "1"
@@ -18,6 +20,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import pytest
 from support.configurations import SELDOM
 from support.mpi import mpiexec  # noqa: F401, a fixture
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Leave no figure to the next test, which matplotlib may warn of."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def pytest_addoption(parser):

@@ -1,4 +1,3 @@
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,13 +14,6 @@ from skdp.preprocessing import BoundedScaler, make_public_preprocessor
 
 BOUNDS = {"age": (0, 100), "gain": (0, 1000)}
 CATEGORIES = {"city": ["Bonn", "Ulm"]}
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    with mpl.rc_context({"backend": "agg"}):
-        yield
-        plt.close("all")
 
 
 def people(n=400, seed=0):

@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,10 +18,9 @@ NAMES = ["age", "dose", "hours"]
 
 
 @pytest.fixture(autouse=True)
-def closed():
-    with mpl.rc_context({"backend": "agg"}), skdp.config_context(known_seeds=True):
+def known_seeds():
+    with skdp.config_context(known_seeds=True):
         yield
-        plt.close("all")
 
 
 def problem(n=5000):

@@ -9,13 +9,6 @@ from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP, compose
 plt = pytest.importorskip("matplotlib.pyplot")
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
-
 def ledger_of(labels, guarantee=GaussianDP(0.1)):  # noqa: B008, it does not change
     ledger = BudgetLedger(epsilon=5.0, delta=1e-5)
     for label in labels:

@@ -1,6 +1,5 @@
 from types import SimpleNamespace
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -10,13 +9,6 @@ from sklearn.model_selection import GridSearchCV, KFold
 from skdp.inspection import PrivacyUtilityDisplay
 from skdp.linear_model import DPLogisticRegression
 from skdp.privacy import ApproxDP
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    with mpl.rc_context({"backend": "agg"}):
-        yield
-        plt.close("all")
 
 
 def rows(n=400):

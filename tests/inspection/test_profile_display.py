@@ -12,13 +12,6 @@ from skdp.privacy import ApproxDP, GaussianDP
 plt = pytest.importorskip("matplotlib.pyplot")
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
-
 def test_curves_are_the_profiles_of_the_guarantees():
     given = {"pure": ApproxDP(1.0), "gaussian": GaussianDP(0.3), "point": ApproxDP(0.5, 1e-6)}
     display = PrivacyProfileDisplay.from_guarantees(given, name="three", max_epsilon=3.0)

@@ -13,13 +13,6 @@ plt = pytest.importorskip("matplotlib.pyplot")
 CITIES = ["bonn", "oslo", "rome", "bern"]
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
-
 def test_nodes_links_and_names_are_those_of_the_network():
     topology = Topology(4, [(0, 1), (1, 2), (1, 3)], node_names=CITIES)
     display = TopologyDisplay.from_topology(topology, n_rounds=7, name="cities")

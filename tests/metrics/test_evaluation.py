@@ -489,7 +489,6 @@ def test_a_scorer_charges_each_call_of_scikit_learn(tmp_path):
     ],
 )
 def test_pictures_are_of_released_counts(load, kinds):
-    mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     model, X, y = problem(load, 4)
@@ -509,4 +508,3 @@ def test_pictures_are_of_released_counts(load, kinds):
         replace(alone, counts={}).plot()
     with pytest.raises(ValueError, match="ax must hold"):
         found.plot(ax=list(range(7)))
-    plt.close("all")
