@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from matplotlib import pyplot as plt
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline

@@ -5,7 +5,6 @@ import traceback
 import warnings
 from dataclasses import replace
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
