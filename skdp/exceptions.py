@@ -6,6 +6,7 @@ __all__ = [
     "NoConversionError",
     "PrivacyWarning",
     "SolverError",
+    "SourceChangedError",
     "StaleStreamError",
 ]
 
@@ -29,6 +30,10 @@ class SolverError(RuntimeError):
     expected: the objectives are smooth and strongly convex, and what public numbers show to be
     out of reach is refused with a ValueError before a ledger is charged.
     """
+
+
+class SourceChangedError(RuntimeError):
+    """Rows of a source are others than those that were checked; the ledger stays charged."""
 
 
 class StaleStreamError(ValueError):

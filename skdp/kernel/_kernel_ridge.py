@@ -24,7 +24,7 @@ from skdp.kernel._base import BaseKernelRegressor
 from skdp.preprocessing._target_bounds import TargetBounds, check_search_range
 from skdp.privacy import ApproxDP
 from skdp.rows import FeatureFunction, _blocks
-from skdp.rows._inputs import one_blas_thread
+from skdp.rows._inputs import in_memory, one_blas_thread
 
 RELEASES = ("features", "query")
 MECHANISMS = ("auto", "gradient", "sufficient_statistics", "objective", "output")
@@ -536,10 +536,11 @@ class DPKernelRidge(BaseKernelRegressor):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
+            Rows, or with ``release="features"`` what `~skdp.rows.row_source` takes.
 
-        y : array-like of shape (n_samples,)
-            Targets. Those outside ``y_bounds`` are clipped.
+        y : array-like of shape (n_samples,) or str
+            Targets, or the name of their column in ``X``. Those outside ``y_bounds`` are clipped.
 
         groups : array-like of shape (n_samples,), default=None
             Id of the user who owns each row. The guarantee is then for users: it covers all rows
@@ -564,6 +565,11 @@ class DPKernelRidge(BaseKernelRegressor):
             self.check_parameters()
             if groups is not None:
                 check_users(self)
+            if self.release == "query" and in_memory(X, y, groups) is None:
+                raise ValueError(
+                    "release must be 'features' for rows of a source: answers by query hold the "
+                    "rows in memory; got 'query'."
+                )
             data = self._data(X, y, groups)
             X, y, users, n_units = data.X, data.y, data.users, data.n_units
             unit = "record" if users is None else "user"

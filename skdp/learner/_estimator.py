@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pickle import PicklingError
 from typing import Any
 
@@ -29,7 +29,9 @@ from skdp.learner._sequence import Rows
 from skdp.learner._views import GuaranteeView
 from skdp.mechanisms import clip_rows
 from skdp.privacy import ADJACENCIES, ApproxDP, BudgetLedger, Guarantee
-from skdp.rows._inputs import checked_data, checked_rows, encode_labels
+from skdp.rows import _inputs as inputs
+from skdp.rows._source_frames import predictions
+from skdp.rows._sources import read_source
 from skdp.rows._users import Users
 
 
@@ -348,7 +350,8 @@ def check_own_callbacks(estimator, steps):
             )
 
 
-_METHODS = ("fit", "partial_fit", "fit_transform", "predict", "predict_proba", "score")
+_ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
+_METHODS = ("fit", "partial_fit", "fit_transform", "score", *_ANSWERS)
 _ARGUMENTS = {
     "sample_weight": (
         "a weight of k multiplies the sensitivity, and with it the noise, by k. Classifiers take "
@@ -393,6 +396,8 @@ class Explained:
             function, check = getattr(method, "fn", method), getattr(method, "check", None)
             if inspect.isfunction(function) and not hasattr(function, "_explains"):
                 told = _explained(function)
+                if name in _ANSWERS:
+                    told = _reading(told, name)
                 setattr(cls, name, told if check is None else available_if(check)(told))
 
     def __getattr__(self, name):
@@ -427,6 +432,27 @@ def _explained(method):
 
     vars(explained)["_explains"] = True
     return explained
+
+
+def _reading(method, name):
+    """Give a method rows of a source, too: it answers block by block."""
+
+    @wraps(method)
+    def answered(self, X, *args, **kwargs):
+        if inputs.in_memory(X, None, None) is not None:
+            return method(self, X, *args, **kwargs)
+        check_is_fitted(self)
+        names = None
+        if name == "predict":
+            names = ["prediction"]
+        elif name == "transform":
+            names = list(self.get_feature_names_out())
+        elif hasattr(self, "classes_") and len(self.classes_) > (name == "decision_function") + 1:
+            names = [str(label) for label in self.classes_]
+        ask = partial(method, self, *args, **kwargs)
+        return predictions(X, ask, getattr(self, "feature_names_in_", None), names)
+
+    return answered
 
 
 # Caveats: who knows the seed, or has the transcript, knows the exact answers.
@@ -678,6 +704,9 @@ class _Learner(
         self.random_state = random_state
         self.ledger = ledger
 
+    # What numbers of rows may be in a fit; others are copied.
+    _dtypes: Any = np.float64
+
     def check_parameters(self):
         """Check parameters of the subclass, before the rows are looked at."""
 
@@ -698,7 +727,7 @@ class _Learner(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        return checked_rows(self, X)
+        return inputs.checked_rows(self, X)
 
     def _target(self, unit="record"):
         epsilon, delta = float(self.epsilon), float(self.delta)
@@ -707,17 +736,23 @@ class _Learner(
     def _read(self, X, y, *, reset, counts):
         """Rows and targets, checked; no targets where there are none to learn."""
         if is_regressor(self) or is_classifier(self):
-            numeric = is_regressor(self)
-            return checked_data(self, X, y, reset=reset, numeric=numeric, counts=counts)
-        return checked_rows(self, X, reset=reset), None
+            numeric, options = is_regressor(self), dict(dtype=self._dtypes) if reset else {}
+            return inputs.checked_data(
+                self, X, y, reset=reset, numeric=numeric, counts=counts, **options
+            )
+        return inputs.checked_rows(self, X, reset=reset), None
 
     def _data(self, X, y, groups):
         """Rows, checked; of a classifier with codes in place of labels."""
+        given = inputs.in_memory(X, y, groups)
+        if given is None:
+            return Data(*read_source(self, X, y, groups))
+        X, y, groups = given
         X, y = self._read(X, y, reset=True, counts=groups is None)
         users = Users.of(groups, X.shape[0])
         if not is_classifier(self):
             return Data(X, y, users)
-        classes, codes = encode_labels(y, getattr(self, "classes", None))
+        classes, codes = inputs.encode_labels(y, getattr(self, "classes", None))
         return Data(X, codes, users, classes)
 
 
@@ -803,14 +838,15 @@ class PrivateEstimator(_Learner):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
+            Rows, or what `~skdp.rows.row_source` takes, which is read several times.
 
-        y : array-like of shape (n_samples,), default=None
-            Labels or targets.
+        y : array-like of shape (n_samples,) or str, default=None
+            Labels or targets, or the name of their column in ``X``.
 
-        groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. None protects rows.
+        groups : array-like of shape (n_samples,) or str, default=None
+            Id of the user who owns each row, or the name of their column. The guarantee is then
+            for users: it covers all rows of one, however many. None protects rows.
 
         Returns
         -------
@@ -824,6 +860,8 @@ class PrivateEstimator(_Learner):
             If the ledger cannot pay; the old model stays.
         SolverError
             If the solution could not be certified; the ledger stays charged.
+        SourceChangedError
+            If rows of a source change during the fit; the ledger stays charged.
         """
         context = begun_fit(self)
         with unchanged_on_error(self):
@@ -893,7 +931,7 @@ class LinearPredictions:
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
-        X = checked_rows(self, X)
+        X = inputs.checked_rows(self, X)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
             scores = self._clipped_products(X) + self.intercept_
         return scores[:, 0] if len(self.intercept_) == 1 else scores

@@ -30,7 +30,7 @@ from skdp.mechanisms import NoiseLaw, clip_rows, release
 from skdp.mechanisms._additive import check_span, row_norms
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import _sums as sums
-from skdp.rows._blocks import RowBlocks
+from skdp.rows._blocks import RowBlocks, per_row
 
 # Square of what targets are multiplied by, and of their squares: free under "replace-one".
 _THEOREM_SQUARES = {"replace-one": math.sqrt(1.5), "add-remove": 0.5}
@@ -463,7 +463,8 @@ class CutShares:
         """Release ``run.found["cut"]``, means over rows, and ``run.found["cut_noise"]``."""
         rows = run.rows
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            cut = [1.0 - np.minimum(rows.x_norm / run.norm_scale / row_norms(rows.X), 1.0)]
+            norms = per_row(row_norms, rows.X)
+            cut = [1.0 - np.minimum(rows.x_norm / run.norm_scale / norms, 1.0)]
         if rows.beyond is not None:
             cut.append(rows.beyond)
         if "cap" in run.found:
@@ -484,16 +485,22 @@ class CutShares:
     @staticmethod
     def _cut_residuals(run: Run) -> np.ndarray:
         rows = run.rows
-        X = clip_rows(rows.X, rows.x_norm / run.norm_scale) * (run.norm_scale / rows.unit)
-        weights, scores = run.found["looked_from"], -rows.codes
-        # The score of a row is the same whatever the others are: its entries one after another.
-        if sparse.issparse(X):
-            products = X.data * weights[X.indices]
-            products = sparse.csr_array((products, X.indices, X.indptr), shape=X.shape)
-            scores = scores + np.ravel(products.sum(axis=1))
-        else:
+        weights = run.found["looked_from"]
+
+        def products_of(X: Any) -> np.ndarray:
+            X = clip_rows(X, rows.x_norm / run.norm_scale)
+            X = X * (run.norm_scale / rows.unit)
+            # The same whatever the other rows are: the entries of a row one after another.
+            if sparse.issparse(X):
+                products = X.data * weights[X.indices]
+                products = sparse.csr_array((products, X.indices, X.indptr), shape=X.shape)
+                return np.ravel(products.sum(axis=1))
+            scores = np.zeros(len(X))
             for j in range(X.shape[1]):
-                scores = scores + X[:, j] * weights[j]
+                scores += X[:, j] * weights[j]
+            return scores
+
+        scores = per_row(products_of, rows.X) - rows.codes
         if rows.constant:
             scores = scores + (rows.constant / rows.unit) * weights[-1]
         return np.abs(scores) > run.found["cap"]

@@ -14,6 +14,7 @@ from scipy.linalg.blas import ssyrk
 
 from skdp.exceptions import SolverError
 from skdp.learner._losses import HuberHingeLoss
+from skdp.rows._blocks import Again
 from skdp.rows._inputs import one_blas_thread
 from skdp.rows._sums import UNIT_ROUNDOFF, power_above
 
@@ -47,8 +48,8 @@ def curvature_product(data, loss, scores, least, *, every=1, dtype=np.float64):
     dtype : float64 or float32, default=float64
         Of the products; single precision is for sparse rows.
     """
-    parts = []
-    for i, ((rows, codes), block_scores) in enumerate(zip(data.blocks, scores, strict=True)):
+
+    def part(i, rows, codes, block_scores):
         rows = data.single_rows()[i] if dtype is np.float32 else rows
         if every > 1:
             rows, codes, block_scores = rows[::every], codes[::every], block_scores[::every]
@@ -60,7 +61,14 @@ def curvature_product(data, loss, scores, least, *, every=1, dtype=np.float64):
                 rows, curvature = rows[is_curved], curvature[is_curved]
         else:
             shares = loss.weights_of(codes)[:, np.newaxis] / loss.temperature
-        parts.append((rows, rows.T, curvature, shares))
+        return rows, rows.T, curvature, shares
+
+    def read():
+        for i, ((rows, codes), block_scores) in enumerate(zip(data.blocks, scores, strict=True)):
+            yield part(i, rows, codes, block_scores)
+
+    # Of rows that do not stay in memory nothing else does.
+    parts = list(read()) if data.is_kept else Again(read, len(data.blocks))
 
     def product(direction):
         result, scale = np.zeros(direction.shape), 1.0

@@ -26,14 +26,13 @@ from skdp.mechanisms import NoiseLaw, release, select
 from skdp.mechanisms._additive import check_span
 from skdp.privacy import ApproxDP, GaussianDP, n_records_changed
 from skdp.rows import _sums as sums
-from skdp.rows._blocks import ERROR_SHARE, RowBlocks, certified
+from skdp.rows._blocks import ERROR_SHARE, RowBlocks, certified, per_row
 from skdp.rows._users import Users
 
 _MANTISSA = 53
 _MOST_BITS = 20
 # Relative to the squared length: rows that are as long as a limit, to rounding, are within it.
 _LEEWAY = 2.0**-9
-_BLOCK = 2**18  # entries that are looked at together
 
 
 def norm_cells(X: Any, most: float, n_cells: int) -> np.ndarray:
@@ -44,7 +43,7 @@ def norm_cells(X: Any, most: float, n_cells: int) -> np.ndarray:
 
     Parameters
     ----------
-    X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
+    X : {ndarray, CSR matrix or array, SourceRows} of shape (n_samples, n_features)
         Finite values, each stored once.
 
     most : float
@@ -57,17 +56,16 @@ def norm_cells(X: Any, most: float, n_cells: int) -> np.ndarray:
     -------
     ndarray of int, shape (n_samples,)
     """
-    n_samples, n_features = X.shape
+    n_features = X.shape[1]
     bits = min(_MOST_BITS, (_MANTISSA - math.ceil(math.log2(max(n_features, 1)))) // 2)
     # Of squared norms, from the shortest.
     limits = np.floor(2.0 ** (2 * bits - np.arange(n_cells - 1, 0, -1)) * (1.0 + _LEEWAY))
-    cells = np.empty(n_samples, dtype=np.intp)
-    length = max(1, _BLOCK // max(n_features, 1)) if not sparse.issparse(X) else max(n_samples, 1)
-    for start in range(0, n_samples, length):
-        squares = _squares(X[start : start + length], most, 2.0**bits)
-        shorter = np.searchsorted(limits, squares, side="left")
-        cells[start : start + length] = n_cells - 1 - shorter
-    return cells
+
+    def cells_of(rows: Any) -> np.ndarray:
+        shorter = np.searchsorted(limits, _squares(rows, most, 2.0**bits), side="left")
+        return (n_cells - 1 - shorter).astype(np.int8)
+
+    return per_row(cells_of, X)
 
 
 def _squares(rows: Any, most: float, scale: float) -> np.ndarray:

@@ -25,6 +25,7 @@ from skdp.learner._sequence import Run
 from skdp.mechanisms import NoiseLaw, clip_rows, release
 from skdp.mechanisms._additive import check_span
 from skdp.privacy import ApproxDP, GaussianDP
+from skdp.rows._blocks import every, row_blocks
 from skdp.rows._sums import MOST_ROWS, power_above, refuse_rows, times
 from skdp.rows._users import Users
 
@@ -223,9 +224,11 @@ class SumRelease:
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
         """Release the sum of ``run.rows.X`` as ``run.total``, the last of ``run.totals``."""
-        vectors = _shortened(_finite(run.rows.X), self.norm, self.law.order)
-        if vectors.shape[1] != self.size:
-            raise ValueError(f"rows must have {self.size} columns; got {vectors.shape[1]}.")
+        X = run.rows.X
+        if X.shape[1] != self.size:
+            raise ValueError(f"rows must have {self.size} columns; got {X.shape[1]}.")
+        parts = [X] if sparse.issparse(X) else row_blocks(X, every(X.shape[0]))
+        vectors = (_shortened(_finite(part), self.norm, self.law.order) for part in parts)
         exact = exact_sum(vectors, users=run.rows.users, bound=self.norm)
         # A sum of vectors in a ball, of which one comes, goes or is another.
         run.total = release(

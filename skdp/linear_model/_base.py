@@ -119,6 +119,8 @@ class LinearRows:
     intercept_scaling: Any
     n_features_in_: int
 
+    _dtypes = (np.float64, np.float32)
+
     def _check_row_parameters(self):
         checks.positive(x_norm=self.x_norm)
         checks.between(

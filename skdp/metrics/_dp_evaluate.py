@@ -13,9 +13,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from skdp import _validation as checks
 from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import facts_of_a_fit
-from skdp._validation import TargetRange, fraction, short_repr, store
 from skdp.kernel._queries import QueryAnswers
 from skdp.learner import StatedGuarantee, charge, check_budget, warn_of_delta
 from skdp.metrics._evaluation import Evaluation
@@ -30,6 +30,7 @@ from skdp.metrics._releases import (
 from skdp.metrics._scores import LabelledRows, TargetRows
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import _inputs
+from skdp.rows._source_frames import opened_frame
 from skdp.rows._users import Users
 
 _AUTOMATIC = (
@@ -54,7 +55,7 @@ class EvaluationPlan:
     classes : tuple
         Public labels in order; empty takes those of the estimator.
 
-    y_range : TargetRange or None
+    y_range : checks.TargetRange or None
         Public bounds of the target.
 
     confidence : float
@@ -64,7 +65,7 @@ class EvaluationPlan:
     scoring: tuple[str, ...]
     guarantee: ApproxDP | GaussianDP
     classes: tuple = ()
-    y_range: TargetRange | None = None
+    y_range: checks.TargetRange | None = None
     confidence: float = Evaluation.confidence
 
     @classmethod
@@ -98,16 +99,16 @@ class EvaluationPlan:
         if unknown or not names or ("auto" in names and len(names) > 1):
             raise ValueError(
                 f"scoring must be 'auto' or names among {', '.join(map(repr, SCORINGS))}; "
-                f"got {short_repr(scoring)}."
+                f"got {checks.short_repr(scoring)}."
             )
         if isinstance(target, ApproxDP) and target.delta > 0.0:
-            raise ValueError(f"target must be pure or Gaussian; got {short_repr(target)}.")
+            raise ValueError(f"target must be pure or Gaussian; got {checks.short_repr(target)}.")
         if target.unit == "user" and "average_precision" in names:
             raise ValueError(
                 "scoring must not hold 'average_precision' with groups: it is no sum over users "
-                f"of bounded numbers; got {short_repr(scoring)}."
+                f"of bounded numbers; got {checks.short_repr(scoring)}."
             )
-        fraction(confidence=confidence)
+        checks.fraction(confidence=confidence)
         labels = () if classes is None else public_classes(None, classes)
         y_range = None if y_bounds is None else public_range(None, y_bounds)
         return cls(names, target, labels, y_range, float(confidence))
@@ -122,7 +123,7 @@ class EvaluationPlan:
             if name not in offered:
                 raise ValueError(
                     f"scoring must be among {', '.join(map(repr, offered))} for this "
-                    f"{type(estimator).__name__}; got {short_repr(name)}."
+                    f"{type(estimator).__name__}; got {checks.short_repr(name)}."
                 )
         return self.scoring
 
@@ -219,10 +220,11 @@ def dp_evaluate(
         Fitted: a classifier or a regressor, with or without privacy, or a pipeline that ends with
         one.
 
-    X : array-like of shape (n_samples, n_features)
-        As ``estimator.predict`` takes it.
+    X : array-like of shape (n_samples, n_features), or source
+        As ``estimator.predict`` takes it, or what `~skdp.rows.row_source` takes.
 
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,) or str
+        Labels or targets, or the name of their column in ``X``.
 
     epsilon : float
         Budget of all scores together.
@@ -429,7 +431,13 @@ class _Request(StatedGuarantee):
         """Check, plan, charge, release."""
         check_budget(self)
         check_is_fitted(estimator)
-        X = _inputs.framed(X)
+        given = _inputs.in_memory(X, y, groups)
+        if given is None:
+            X, y, groups = opened_frame(X, y, groups, numeric=is_regressor(estimator))
+            X = X.taken_if_known(getattr(estimator, "feature_names_in_", None))
+        else:
+            X, y, groups = given
+            X = _inputs.framed(X)
         _refuse_queries(estimator)
         unit = "record" if groups is None else "user"
         point = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency, unit=unit)
@@ -457,7 +465,7 @@ class _Request(StatedGuarantee):
         with facts_of_a_fit() as facts, _silent():
             found = plan(estimator, X, y, noise_source(self.random_state), users)
         stated = replace(found, guarantee_=self._stated(guarantee))
-        store(stated, _facts=facts.as_tuple())
+        checks.store(stated, _facts=facts.as_tuple())
         return stated
 
 
@@ -490,7 +498,7 @@ class DPScorer:
         check_budget(self.request)
         if not isinstance(name, str) or name not in SCORINGS:
             listed = ", ".join(map(repr, SCORINGS))
-            raise ValueError(f"name must be one of {listed}; got {short_repr(name)}.")
+            raise ValueError(f"name must be one of {listed}; got {checks.short_repr(name)}.")
 
     def __call__(self, estimator: Any, X: Any, y: Any, groups: Any = None) -> float:
         """Score a fitted estimator: greater is better. NaN where the noise says nothing.
@@ -589,7 +597,8 @@ def _check_rows(estimator: Any, X: Any) -> None:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns when it predicts
-        _inputs.checked_rows(estimator, X, accept_sparse=inputs.sparse)
+        for rows in X.frames() if _inputs.is_of_source(X) else (X,):
+            _inputs.checked_rows(estimator, rows, accept_sparse=inputs.sparse)
 
 
 def _refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:

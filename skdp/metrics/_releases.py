@@ -19,13 +19,7 @@ from skdp.preprocessing._column_statistics import (
     law_of,
 )
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.rows._inputs import (
-    count_of_rows,
-    declared_classes,
-    one_blas_thread,
-    rows_of,
-    without_values,
-)
+from skdp.rows import _inputs as inputs
 from skdp.rows._users import USER_PARTS, Users
 
 _SUM_ERROR = 2.0**-51  # of the sum, for each row: quotients and products are rounded, and the sum
@@ -311,7 +305,7 @@ def public_classes(estimator: Any, classes: Any) -> tuple:
     """Labels in order: those declared, those of a fitted estimator, or none."""
     if classes is None:
         return tuple(np.asarray(getattr(estimator, "classes_", ())).tolist())
-    return tuple(declared_classes(classes).tolist())
+    return tuple(inputs.declared_classes(classes).tolist())
 
 
 def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
@@ -342,7 +336,7 @@ def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
 
 def label_codes(y: Any, classes: np.ndarray) -> np.ndarray:
     """Position of each label among sorted ``classes``; -1 where it is none of them."""
-    with without_values("y"):
+    with inputs.without_values("y"):
         y = np.asarray(y).ravel()
         codes = np.full(len(y), -1)
         for code, label in enumerate(classes.tolist()):
@@ -357,16 +351,22 @@ def answers(estimator: Any, name: str, X: Any) -> np.ndarray:
     not full. In blocks of one size, the last of them filled up, rows come under the same code, so
     that one more or less moves no other row over the border between two labels.
     """
-    method, n = getattr(estimator, name), count_of_rows(X)
+    method, n = getattr(estimator, name), inputs.count_of_rows(X)
     if not n:
         return np.asarray(method(X))
     if hasattr(X, "tocsr"):
         X = X.tocsr()
-    positions = np.zeros(-(-n // _BLOCK) * _BLOCK, dtype=np.intp)
-    positions[:n] = np.arange(n)
-    with one_blas_thread():
-        said = [np.asarray(method(rows_of(X, block))) for block in positions.reshape(-1, _BLOCK)]
-    return np.concatenate(said)[:n]
+    if inputs.is_of_source(X):
+        parts = X.cut(_BLOCK)
+    else:
+        parts = (inputs.rows_of(X, np.arange(i, min(i + _BLOCK, n))) for i in range(0, n, _BLOCK))
+    said = []
+    with inputs.one_blas_thread():
+        for part in parts:
+            size = inputs.count_of_rows(part)
+            full = part if size == _BLOCK else inputs.rows_of(part, np.arange(_BLOCK) % size)
+            said.append(np.asarray(method(full))[:size])
+    return np.concatenate(said)
 
 
 def predicted_codes(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
@@ -385,7 +385,7 @@ def class_probabilities(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarr
 
 def residuals(estimator: Any, X: Any, y: Any, y_range: TargetRange) -> np.ndarray:
     """Residuals in units of half the range, between -2 and 2; one that is not finite is 2."""
-    with without_values("y"):
+    with inputs.without_values("y"):
         y = np.asarray(y, dtype=np.float64).ravel()
     predicted = np.asarray(answers(estimator, "predict", X), dtype=np.float64).ravel()
     relative = y_range.scaled(y) - y_range.scaled(predicted)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -27,11 +27,13 @@ from skdp.learner import (
     unchanged_on_error,
     with_callbacks,
 )
+from skdp.pipeline import _sources as sources
 from skdp.pipeline._plan import Plan, quiet
 from skdp.pipeline._walk import check_input, check_steps, passes
 from skdp.pipeline._wrappers import DTYPES, Schema
 from skdp.privacy import compose
-from skdp.rows._inputs import check_unmasked, count_of_rows, framed
+from skdp.rows import _inputs as inputs
+from skdp.rows._source_frames import opened_frame
 
 
 def inner_has(name):
@@ -336,15 +338,17 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            What the first step takes.
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
+            What the first step takes, or raw rows that `~skdp.rows.row_source` takes.
 
-        y : array-like of shape (n_samples,), default=None
+        y : array-like of shape (n_samples,) or str, default=None
+            Labels or targets, or the name of their column in ``X``.
 
-        groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. None protects rows. With groups every step that learns is one
-            whose ``fit`` takes them, and none stands within another estimator.
+        groups : array-like of shape (n_samples,) or str, default=None
+            Id of the user who owns each row, or the name of their column. The guarantee is then
+            for users: it covers all rows of one, however many. None protects rows. With groups
+            every step that learns is one whose ``fit`` takes them, and none stands within another
+            estimator.
 
         Returns
         -------
@@ -361,9 +365,18 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         context = begun_fit(self, len(self.steps) if isinstance(self.steps, list) else None)
         with unchanged_on_error(self):
             self._check_parameters()
-            X = framed(X)
-            check_unmasked(y, "y")
-            if hasattr(y, "__len__") and count_of_rows(X) not in (None, count_of_rows(y)):
+            given = inputs.in_memory(X, y, groups)
+            if given is None:
+                sources.check_steps_of_source(self.steps[:-1], self.public)
+                X, y, groups = opened_frame(X, y, groups, numeric=is_regressor(self))
+            else:
+                X, y, groups = given
+                X = inputs.framed(X)
+            inputs.check_unmasked(y, "y")
+            if hasattr(y, "__len__") and inputs.count_of_rows(X) not in (
+                None,
+                inputs.count_of_rows(y),
+            ):
                 raise ValueError("X and y must have as many rows.")
             plan = Plan.of(self, X, y, groups)
             if plan.division.total is not None:
@@ -416,7 +429,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         context = begun_fit(self)
         with unchanged_on_error(self, fresh=not hasattr(self, "steps_")):
             self._check_parameters()
-            X = framed(X)
+            X = inputs.framed(X)
             began = {name: getattr(self, name) for name in BUDGET}
             plan, unit = None, "record"
             if groups is not None:
@@ -481,7 +494,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         return True
 
     def _ask(self, name, X, *args, **options):
-        inner, X = self._inner, framed(X)
+        inner, X = self._inner, inputs.framed(X)
         try:
             with quiet():
                 return getattr(inner, name)(X, *args, **options)
@@ -679,6 +692,9 @@ def _prepared(steps, X, y, progress, *, fresh=True, groups=None, owned=()):
     """
     for name, step in steps:
         with progress.part(f"step {name}", step if fresh else None), quiet(name):
+            if inputs.is_of_source(X):
+                X = sources.fit_step(step, X, groups if name in owned else None)
+                continue
             if fresh:
                 _fit(step, X, y, groups if name in owned else None)
             if not passes(step):

@@ -24,7 +24,7 @@ from skdp.pipeline._walk import OWN, Walk, check_input, check_own_budget, fitted
 from skdp.pipeline._wrappers import Schema
 from skdp.privacy import ApproxDP, BudgetLedger, Guarantee
 from skdp.privacy._budget import covers
-from skdp.rows._inputs import count_of_rows, raised_here, without_values
+from skdp.rows import _inputs as inputs
 from skdp.rows._users import Users
 
 _OUR_WORDS = {
@@ -46,11 +46,11 @@ def quiet(path=None):
         Of the step, for messages.
     """
     ours = None
-    with np.errstate(all="ignore"), without_values("X"):
+    with np.errstate(all="ignore"), inputs.without_values("X"):
         try:
             yield
         except Exception as error:
-            if raised_here(error):
+            if inputs.raised_here(error):
                 ours = error
             else:
                 found = [_OUR_WORDS[start] for start in _OUR_WORDS if re.match(start, str(error))]
@@ -143,7 +143,7 @@ def dry_run(plan, X, y, groups=None):
         if not n_features:
             continue
         stated = None if learns else _stated(estimator, n_features)
-        shape = count_of_rows(X) if learns else 1, n_features
+        shape = inputs.count_of_rows(X) if learns else 1, n_features
         if stated is not None:
             rows = _framed(X, stated, leaf.names)
         elif math.prod(shape) > _LIMIT_DENSE:
@@ -171,6 +171,7 @@ def _stated(estimator, n_features):
 
 def _framed(X, rows, names):
     """Rows as a frame where ``X`` is one, if their columns have names."""
+    X = X.first if inputs.is_of_source(X) else X
     frames: Any = sys.modules.get(type(X).__module__.partition(".")[0])
     if not names or not hasattr(frames, "DataFrame"):
         return rows
@@ -257,7 +258,7 @@ class Plan:
         """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
         unit = "record" if groups is None else "user"
         plan = cls.undivided(model, Schema.of(X), unit=unit)
-        n_units = count_of_rows(X)
+        n_units = inputs.count_of_rows(X)
         users = Users.of(groups, _length(groups) if n_units is None else n_units)
         if users is not None:
             # Rules read the number of users: how many rows they have is private.

@@ -32,6 +32,7 @@ from skdp.pipeline._wrappers import (
 from skdp.preprocessing import DatetimeParts
 from skdp.preprocessing._private import SparseColumns, TruthValueScaler
 from skdp.rows._inputs import checked_array
+from skdp.rows._source_frames import SourceFrame
 
 CONTAINERS = (Pipeline, ColumnTransformer, SparseColumns, FeatureUnion)
 
@@ -378,10 +379,11 @@ def check_input(steps, X, schema, public):
     public : collection of str
         Steps that the user takes responsibility for.
     """
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    places = range(shape[1]) if len(shape) == 2 else None
-    if places is None or shape[0]:
-        _InputCheck(X, schema, public).first(list(steps), places)
+    for rows in X.frames() if isinstance(X, SourceFrame) else (X,):
+        shape: tuple[int, ...] = getattr(rows, "shape", ())
+        places = range(shape[1]) if len(shape) == 2 else None
+        if places is None or shape[0]:
+            _InputCheck(rows, schema, public).first(list(steps), places)
 
 
 class _InputCheck:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -28,10 +28,12 @@ from skdp.privacy import ApproxDP, Guarantee
 from skdp.rows._inputs import (
     checked_rows,
     count_of_rows,
+    in_memory,
     knows_count,
     names_of,
     without_values,
 )
+from skdp.rows._source_frames import ColumnsOfSource, SourceFrame, opened_frame
 from skdp.rows._users import Users
 
 
@@ -183,14 +185,15 @@ class PrivateTransformer(Budgeted, RowTransformer):
 
         Parameters
         ----------
-        X : {array-like, data frame} of shape (n_samples, n_features)
+        X : {array-like, data frame} of shape (n_samples, n_features), or source
+            Rows, or what `~skdp.rows.row_source` takes.
 
         y : None
             Ignored.
 
-        groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. None protects rows.
+        groups : array-like of shape (n_samples,) or str, default=None
+            Id of the user who owns each row, or the name of their column. The guarantee is then
+            for users: it covers all rows of one, however many. None protects rows.
 
         Returns
         -------
@@ -207,7 +210,13 @@ class PrivateTransformer(Budgeted, RowTransformer):
         with unchanged_on_error(self):
             check_budget(self)
             self._check_parameters()
-            rows = self._validated(X, reset=True)
+            given = in_memory(X, None, groups)
+            if given is None:
+                X, _, groups = opened_frame(X, None, groups)
+                rows = self._columns_of(X)
+            else:
+                X, _, groups = given
+                rows = self._validated(X, reset=True)
             n_units = count_of_rows(X)
             users = Users.of(groups, n_units)
             unit = "record" if users is None else "user"
@@ -220,6 +229,19 @@ class PrivateTransformer(Budgeted, RowTransformer):
             self._learn(rows, release, noise, users)
             self.guarantee_ = guarantee
         return self
+
+    def _columns_of(self, X: SourceFrame) -> ColumnsOfSource:
+        """Columns of a source, all of which are checked here."""
+        self._validated(X.first, reset=True)
+        for rows in X.frames():
+            self._validated(rows, reset=False)
+        alone = clone(self)
+
+        def values_of(rows: Any) -> np.ndarray:
+            found = alone._validated(rows, reset=True)
+            return found[0] if isinstance(found, list) else found[:, 0]
+
+        return ColumnsOfSource(X, values_of)
 
     @abstractmethod
     def _plan(self, target: ApproxDP, n_units: int) -> Any:

@@ -19,6 +19,7 @@ from skdp.preprocessing._quantiles import (
     widening,
 )
 from skdp.privacy import ApproxDP, BoundedRangeDP, bounded_range_epsilon
+from skdp.rows._source_frames import mapped_columns
 from skdp.rows._users import Users
 
 _MEDIAN = 0.5
@@ -103,11 +104,12 @@ class MedianRelease:
         ndarray of shape (n_columns, 2)
         """
         first, last = np.array(self.limits).T
-        columns = np.clip(columns, first, last)
+        columns = mapped_columns(columns, lambda own, j: np.clip(own, first[j], last[j]))
         cells = self._medians(columns, self.limits, noise, users)
         middles = cells.mean(axis=1)
         widths = [(0.0, high - low) for low, high in self.limits]
-        distances = self._medians(np.abs(columns - middles), widths, noise, users)[:, 1]
+        away = mapped_columns(columns, lambda own, j: np.abs(own - middles[j]))
+        distances = self._medians(away, widths, noise, users)[:, 1]
         # Floats tell the ends apart.
         distances = np.maximum(distances, _TOLERANCE_DISTANCE * np.abs(self.limits).max(axis=1))
         if keep_sign:

@@ -20,6 +20,7 @@ from skdp._validation import boolean, is_auto, plain_arguments, positive_int, sh
 from skdp.mechanisms import Lattice, NoiseLaw, escape_probability, frequent_names
 from skdp.preprocessing._base import PrivateTransformer, array_of, columns_of
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, gaussian_mu
+from skdp.rows._source_frames import ColumnsOfSource
 from skdp.rows._users import Users
 
 _LIMIT_ESCAPE = 1e-290  # far above where floats lose digits
@@ -283,6 +284,15 @@ def counts_of(column: np.ndarray, users: Users | None = None) -> Counter:
     return counts
 
 
+def _counts_in(columns: Any, place: int, users: Users | None) -> Counter:
+    """`counts_of` one of several columns, in an order that does not depend on that of the rows."""
+    if users is None and isinstance(columns, ColumnsOfSource):
+        counts = sum(map(counts_of, columns.parts(place)), Counter())
+    else:
+        counts = counts_of(columns[place], users)
+    return Counter({name: counts[name] for name in sorted(counts, key=public_rank)})
+
+
 def codes_in(column: np.ndarray, categories: Any) -> np.ndarray:
     """Place of each entry among the categories; their number for what is none of them."""
     table = {category: place for place, category in enumerate(categories)}
@@ -451,7 +461,7 @@ class DPOneHotEncoder(PrivateTransformer):
         self.threshold_ = 1.0
         if release is not None:
             learned = [j for j, listed in enumerate(lists) if listed is None]
-            names = release([counts_of(X[j], users) for j in learned], noise)
+            names = release([_counts_in(X, j, users) for j in learned], noise)
             for j, frequent in zip(learned, names, strict=True):
                 lists[j] = sorted(frequent, key=public_rank)
             self.threshold_ = release.threshold

@@ -10,14 +10,17 @@ from skdp.rows._features import (
     kernel_error,
     kernel_matrix,
 )
+from skdp.rows._sources import RowSource, row_source
 
 __all__ = [
     "KERNELS",
     "FeatureFunction",
     "FourierFeatures",
+    "RowSource",
     "automatic_gamma",
     "check_kernel",
     "fourier_features",
     "kernel_error",
     "kernel_matrix",
+    "row_source",
 ]

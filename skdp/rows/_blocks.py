@@ -4,16 +4,19 @@ import itertools
 import math
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg.blas import dsyrk, ssyrk
+from sklearn import get_config
 
 from skdp._recording import with_progress
 from skdp.exceptions import SolverError
 from skdp.mechanisms import clip_rows
 from skdp.rows import _sums
+from skdp.rows._inputs import one_blas_thread
 from skdp.rows._users import TOGETHER, Users
 
 
@@ -40,6 +43,9 @@ class Blocks:
     dense_limit : int
         Unknowns up to which Newton systems are factorised.
 
+    is_kept : bool
+        Whether blocks stay in memory; else each pass makes them anew.
+
     users : Users or None
         Owners of the rows, if sums are over users.
 
@@ -62,6 +68,9 @@ class Blocks:
     length: int
     n_terms: int
     dense_limit: int
+    is_kept: bool = True
+    _X: Any = None
+    _codes: Any = None
     _singles: Any = None
     _turned: Any = None
 
@@ -69,6 +78,14 @@ class Blocks:
     def n_units(self):
         """Users where rows have owners, rows otherwise: what sensitivities and rules count."""
         return self.n_samples if self.users is None else self.users.n_users
+
+    @property
+    def keeps_numbers(self):
+        """Whether a number a row stays in memory here, where passes read them."""
+        if self.is_kept:
+            return True
+        few = self.n_samples * 8 <= memory_limit() // 8
+        return few and not hasattr(self._X, "partial_sums")
 
     @property
     def sum_shape(self):
@@ -109,8 +126,9 @@ class Blocks:
 
         weights : ndarray of shape (n_outputs, n_features)
 
-        caps : list of ndarray, default=None
-            For each block the norms that its rows' residuals are clipped to.
+        caps : callable, default=None
+            ``caps(i, rows, codes)`` are the norms that residuals of the rows of block ``i`` are
+            clipped to.
 
         factors : callable, default=None
             What all rows' residuals times their shares are multiplied by, as a function of them.
@@ -132,34 +150,58 @@ class Blocks:
         total : float or None
             Sum of the losses, if asked for.
         """
-        sums = _sums.PairwiseSum(weights.shape)
-        totals = np.zeros(len(self.blocks))
         scores_of = _sums.ExactScores(weights, self.row_norm) if exactly else None
         kept = None
         if factors is not None:
             kept = self.residuals(loss, weights, caps=caps, scores_of=scores_of)
             kept *= factors(kept)[:, np.newaxis]
-        for i, (rows, codes) in enumerate(self.blocks):
-            if scores_of is None:
-                scores = None if factors is not None else self._scores(rows, weights)
-            else:
-                high, low, scores = scores_of(rows)
-            if scores_into is not None:
-                scores_into.append(scores)
-            if kept is None:
-                residuals = self._residuals(i, loss.residuals(scores, codes), caps)
-            else:
-                residuals, kept = kept[: len(codes)], kept[len(codes) :]
-            if scores_of is None:
-                part = self._columns(i, rows) @ residuals
-            elif self.shares is not None:
-                part = _sums.shared_products(high, low, residuals)
-            else:
-                part = _sums.products(high, low, residuals, loss.lipschitz, self.length)
-            sums.add(part.T)
-            if total:
-                totals[i] = loss.total(scores, codes)
-        return sums.total(), float(totals.sum()) if total else None
+        part = _GradientPart(loss, weights, caps, scores_of, total, scores_into, kept)
+        gradient, losses = self.sums_of(part, weights.shape, (), here=scores_into is not None)
+        return gradient, float(losses) if total else None
+
+    def sums_of(self, part, *shapes, here=False):
+        """Sums over the blocks of what ``part(data, i, rows, codes)`` returns for block ``i``.
+
+        Where partitions of an engine hold the blocks, their workers are sent the part, and send
+        back sums.
+
+        Parameters
+        ----------
+        part : callable
+            Returns one array for each of ``shapes``, as a function of its block.
+
+        *shapes : tuple
+
+        here : bool, default=False
+            Whether blocks are to come here all the same.
+
+        Returns
+        -------
+        list of ndarray
+        """
+        if self.is_kept or here or self.shares is not None or not hasattr(self._X, "partial_sums"):
+            blocks = enumerate(self.blocks)
+            entries = ((i, 0, part(self, i, rows, codes)) for i, (rows, codes) in blocks)
+            if not self.is_kept:  # products of single blocks are too small for threads
+                entries = self._alone(entries)
+        else:
+            entries = self._X.partial_sums(self._without_rows(), part, self._codes)
+        sums = [_sums.PairwiseSum(shape) for shape in shapes]
+        for first, depth, found in entries:
+            for total, one in zip(sums, found, strict=True):
+                total.add(one, first, depth)
+        return [total.total() for total in sums]
+
+    def _without_rows(self):
+        """The same with what the parts of sums need alone, to be sent to workers."""
+        bare: Any = copy(self)
+        bare._X = bare._codes = bare.blocks = bare._bounds = None
+        return bare
+
+    @staticmethod
+    def _alone(entries):
+        with one_blas_thread():
+            yield from entries
 
     def _columns(self, i, rows):
         """Transpose of block ``i``; of sparse rows it is kept, as to make it takes some time."""
@@ -169,14 +211,14 @@ class Blocks:
             self._turned = [rows.T for rows, _ in self.blocks]
         return self._turned[i]
 
-    def _residuals(self, i, residuals, caps):
+    def _residuals(self, i, residuals, caps=None):
         """Clip the residuals of block ``i`` in place, and multiply them by the rows' shares."""
         if caps is not None and residuals.shape[1] == 1:
-            most = caps[i][:, np.newaxis]
+            most = caps[:, np.newaxis]
             np.clip(residuals, -most, most, out=residuals)
         elif caps is not None:
             norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
-            residuals *= (caps[i] / np.maximum(norms, caps[i]))[:, np.newaxis]
+            residuals *= (caps / np.maximum(norms, caps))[:, np.newaxis]
         if self.shares is not None:
             # After the cap: a mean of capped gradients is no longer than the cap.
             residuals *= self.shares[i][:, np.newaxis]
@@ -187,7 +229,8 @@ class Blocks:
         found = []
         for i, (rows, codes) in enumerate(self.blocks):
             scores = self._scores(rows, weights) if scores_of is None else scores_of(rows)[2]
-            found.append(self._residuals(i, loss.residuals(scores, codes), caps))
+            most = None if caps is None else caps(i, rows, codes)
+            found.append(self._residuals(i, loss.residuals(scores, codes), most))
         return np.concatenate(found)
 
     def _scores(self, rows, weights):
@@ -216,15 +259,8 @@ class Blocks:
 
         A score errs by as many as its chain has terms of the sum of its absolute products.
         """
-        sizes, total = np.linalg.norm(weights, axis=0), 0.0
-        for i, (rows, _) in enumerate(self.blocks):
-            products = abs(rows) @ sizes
-            n_terms = np.diff(rows.indptr) if self.is_sparse else self.n_terms
-            products = (n_terms + 4.0) * products
-            if self.shares is not None:
-                products *= self.shares[i]
-            total += float(products.sum())
-        return 2.0 * total / max(1, self.n_units)
+        (total,) = self.sums_of(partial(_score_error_part, np.linalg.norm(weights, axis=0)), ())
+        return 2.0 * float(total) / max(1, self.n_units)
 
     def hessian(self, loss, weights, n_rows, *, share=0.0, dtype=np.float64):
         """Second derivative of the sum of losses, scaled up from about ``n_rows`` rows.
@@ -233,28 +269,11 @@ class Blocks:
         damps steps away from points where the loss is straight. Products are of ``dtype``.
         """
         every = max(1, self.n_samples // max(1, n_rows))
-        p, d = weights.shape
-        hessian = np.zeros((p * d, p * d))
-        n_used = 0
-        for rows, codes in self.blocks:
-            rows, codes = rows[::every], codes[::every]
-            n_used += len(codes)
-            curvature = loss.hessian_weights(rows @ weights.T, codes)
-            rows = (rows.toarray() if self.is_sparse else rows).astype(dtype)
-            if p == 1:
-                curvature = np.maximum(curvature, share * loss.curvature)
-                rows *= np.sqrt(curvature).astype(dtype)[:, np.newaxis]
-                hessian += rows.T @ rows
-                continue
-            shares = loss.weights_of(codes) / loss.temperature
-            for j in range(p):
-                for k in range(j + 1):
-                    pair = curvature[:, j] * ((j == k) - curvature[:, k]) * shares
-                    part = (rows * pair.astype(dtype)[:, np.newaxis]).T @ rows
-                    hessian[j * d : (j + 1) * d, k * d : (k + 1) * d] += part
-        if p > 1:
+        part = partial(_hessian_part, loss, weights, every, share, dtype)
+        hessian, n_used = self.sums_of(part, (weights.size, weights.size), ())
+        if len(weights) > 1:
             hessian = np.tril(hessian) + np.tril(hessian, -1).T
-        return hessian * (self.n_samples / max(1, n_used))
+        return hessian * (self.n_samples / max(1.0, float(n_used)))
 
     def single_rows(self):
         """Sparse rows of all blocks in single precision, in units of about their norm."""
@@ -271,15 +290,177 @@ class Blocks:
 
         Scores are linear in the weights, so that the rows are visited once.
         """
+        if not self.is_kept and hasattr(self._X, "partial_sums"):
+            part = partial(_slope_part, loss, weights, step)
+            return lambda length: float(self.sums_of(partial(part, length), ())[0])
         parts = [(self._scores(r, weights), self._scores(r, step), c) for r, c in self.blocks]
 
         def slope(length):
-            return sum(
-                float(np.vdot(loss.residuals(scores + length * change, codes), change))
-                for scores, change, codes in parts
-            )
+            total = _sums.PairwiseSum(())
+            for found in parts:
+                total.add(_slope(loss, length, *found))
+            return float(total.total())
 
         return slope
+
+
+@dataclass
+class _GradientPart:
+    """What a block adds to `Blocks.gradient`; ``kept`` are residuals of the blocks from it on."""
+
+    loss: Any
+    weights: np.ndarray
+    caps: Any
+    scores_of: Any
+    total: bool
+    scores_into: Any = None
+    kept: Any = None
+
+    def __call__(self, data, i, rows, codes):
+        loss, scores_of = self.loss, self.scores_of
+        if scores_of is None:
+            scores = None if self.kept is not None else data._scores(rows, self.weights)
+        else:
+            high, low, scores = scores_of(rows)
+        if self.scores_into is not None:
+            self.scores_into.append(scores)
+        if self.kept is None:
+            most = None if self.caps is None else self.caps(i, rows, codes)
+            residuals = data._residuals(i, loss.residuals(scores, codes), most)
+        else:
+            residuals, self.kept = self.kept[: len(codes)], self.kept[len(codes) :]
+        if scores_of is None:
+            part = data._columns(i, rows) @ residuals
+        elif data.shares is not None:
+            part = _sums.shared_products(high, low, residuals)
+        else:
+            part = _sums.products(high, low, residuals, loss.lipschitz, data.length)
+        return part.T, np.float64(loss.total(scores, codes) if self.total else 0.0)
+
+
+def _score_error_part(sizes, data, i, rows, codes):
+    products = abs(rows) @ sizes
+    n_terms = np.diff(rows.indptr) if data.is_sparse else data.n_terms
+    products = (n_terms + 4.0) * products
+    if data.shares is not None:
+        products *= data.shares[i]
+    return (products.sum(),)
+
+
+def _hessian_part(loss, weights, every, share, dtype, data, i, rows, codes):
+    rows, codes = rows[::every], codes[::every]
+    curvature = loss.hessian_weights(rows @ weights.T, codes)
+    rows = (rows.toarray() if data.is_sparse else rows).astype(dtype)
+    n_used = np.float64(len(codes))
+    if len(weights) == 1:
+        curvature = np.maximum(curvature, share * loss.curvature)
+        rows *= np.sqrt(curvature).astype(dtype)[:, np.newaxis]
+        return (rows.T @ rows).astype(np.float64), n_used
+    p, d = weights.shape
+    hessian = np.zeros((p * d, p * d))
+    shares = loss.weights_of(codes) / loss.temperature
+    for j in range(p):
+        for k in range(j + 1):
+            pair = curvature[:, j] * ((j == k) - curvature[:, k]) * shares
+            part = (rows * pair.astype(dtype)[:, np.newaxis]).T @ rows
+            hessian[j * d : (j + 1) * d, k * d : (k + 1) * d] = part
+    return hessian, n_used
+
+
+def _slope(loss, length, scores, change, codes):
+    return np.vdot(loss.residuals(scores + length * change, codes), change)
+
+
+def _slope_part(loss, weights, step, length, data, i, rows, codes):
+    scores, change = data._scores(rows, weights), data._scores(rows, step)
+    return (_slope(loss, length, scores, change, codes),)
+
+
+def _moments_part(loss, weights, data, i, rows, codes):
+    factors = None if data.shares is None else data.shares[i]
+    if loss is not None:
+        curvature = loss.hessian_weights(data._scores(rows, weights), codes)
+        factors = curvature if factors is None else factors * curvature
+    if factors is not None:  # roots, since a square is formed in half the time
+        rows = _sums.times(rows, np.sqrt(factors))
+    part = rows.T @ rows
+    return (part.toarray() if data.is_sparse else part,)
+
+
+def _residual_moments_part(loss, weights, data, i, rows, codes):
+    residuals = loss.residuals(data._scores(rows, weights), codes)[:, 0]
+    gradients = _sums.times(rows, residuals)
+    part = gradients.T @ gradients
+    return (part.toarray() if data.is_sparse else part,)
+
+
+def _target_part(data, i, rows, targets):
+    weighed = targets if data.shares is None else targets * data.shares[i]
+    return data._columns(i, rows) @ weighed, weighed @ targets
+
+
+def _total_part(data, i, rows, codes):
+    shares = np.ones(rows.shape[0]) if data.shares is None else data.shares[i]
+    return (data._columns(i, rows) @ shares,)
+
+
+def every(n_rows, length=_sums.LENGTH):
+    """Where blocks of so many rows begin and end."""
+    return [*range(0, n_rows, length), n_rows]
+
+
+def row_blocks(X, bounds, order=None):
+    """Rows from bound to bound, 0 and the number of rows included.
+
+    Parameters
+    ----------
+    X : {ndarray, CSR matrix or array, SourceRows}
+
+    bounds : list of int
+
+    order : ndarray of int, default=None
+        Of the rows; of a source it moves rows between two bounds only.
+
+    Yields
+    ------
+    {ndarray, CSR array} of float64
+    """
+    if hasattr(X, "cut"):
+        for start, block in zip(bounds, X.cut(bounds), strict=False):
+            yield block if order is None else block[order[start : start + len(block)] - start]
+        return
+    for start, stop in itertools.pairwise(bounds):
+        if order is not None:
+            block = X[order[start:stop]]
+        else:
+            block = _sums.few_rows(X, start, stop) if sparse.issparse(X) else X[start:stop]
+        yield block.astype(np.float64, copy=False)
+
+
+def per_row(function, X):
+    """Numbers of rows that are a function of each row, computed block by block."""
+    if sparse.issparse(X):
+        return function(X.astype(np.float64, copy=False))
+    parts = [function(block) for block in row_blocks(X, every(X.shape[0]))]
+    return np.concatenate(parts) if parts else function(np.empty((0, X.shape[1])))
+
+
+class Again:
+    """Blocks that each pass makes anew, and the number of these."""
+
+    def __init__(self, make, length):
+        self._make, self._length = make, length
+
+    def __len__(self):
+        return self._length
+
+    def __iter__(self):
+        return self._make()
+
+
+def memory_limit():
+    """Bytes that rows of one fit may take beside what was given: scikit-learn's working memory."""
+    return int(get_config()["working_memory"] * 2**20)
 
 
 class RowBlocks(Blocks):
@@ -291,7 +472,9 @@ class RowBlocks(Blocks):
 
     Parameters
     ----------
-    X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
+    X : {ndarray, CSR matrix or array, SourceRows} of shape (n_samples, n_features)
+        Dense rows are copied only while all of them are few enough for `memory_limit`. Of more,
+        each pass clips them as they come.
 
     codes : ndarray of shape (n_samples,)
         Labels as integers.
@@ -329,59 +512,69 @@ class RowBlocks(Blocks):
         self.n_features = X.shape[1] + (constant != 0.0)
         self.row_norm = self.norm_bound(x_norm, constant, self.n_features) / unit
         self.is_sparse = sparse.issparse(X)
-        self.length = _sums.SumShape.length if self.is_sparse else 1024
-        self.blocks: Any = []
-        constant /= unit
-        self.constant = constant
-        # One array for all rows: many small ones take longer to get than to fill.
-        joined = None
-        if constant and not self.is_sparse:
-            joined = np.empty((self.n_samples, self.n_features))
-        order, bounds = self._in_chunks(users)
-        for start, stop in itertools.pairwise(bounds):
-            if order is not None:
-                block = X[order[start:stop]]
-            else:
-                block = _sums.few_rows(X, start, stop) if self.is_sparse else X[start:stop]
-            # Bounds are those of double precision. Entries may be as large as floats can be until
-            # they are clipped.
-            rows = clip_rows(block.astype(np.float64, copy=False), x_norm / scale)
-            if unit != scale:
-                # Rounding errors of the factors are within those that `norm_bound` allows.
-                rows = rows * (scale / unit)
-            if self.is_sparse:
-                rows = _sums.with_constant(rows, constant) if constant else sparse.csr_array(rows)
-            elif joined is not None:
-                joined[start:stop, :-1] = rows
-                joined[start:stop, -1] = constant
-                rows = joined[start:stop]
-            own = slice(start, stop) if order is None else order[start:stop]
-            self.blocks.append((rows, codes[own]))
+        self.length = _sums.SumShape.length if self.is_sparse else _sums.LENGTH
+        self.constant = constant / unit
+        self._X, self._codes, self._norm, self._factor = X, codes, x_norm / scale, scale / unit
+        self._order, self._bounds = self._in_chunks(users)
+        size = self.n_samples * self.n_features * 8
+        self.is_kept = self.is_sparse or size <= memory_limit() // 2
+        self.blocks = Again(self._made, len(self._bounds) - 1)
+        if self.is_kept:
+            self.blocks = list(self.blocks)
+            self._X = self._codes = None
         # Longest chain of additions behind a score.
         self.n_terms = _sums.score_terms(self.n_features)
         if self.is_sparse:
             self.n_terms = max((int(np.diff(r.indptr).max()) for r, _ in self.blocks), default=0)
         if users is not None:
-            self.users = Users(users.codes[order], users.n_users)
-            each = itertools.pairwise(bounds)
+            self.users = Users(users.codes[self._order], users.n_users)
+            each = itertools.pairwise(self._bounds)
             self.shares = [self.users.shares[start:stop] for start, stop in each]
+
+    def _made(self):
+        """Blocks of clipped rows with their labels, each a function of its rows alone."""
+        # One array for all rows that are kept: many small ones take longer to get than to fill.
+        joined = None
+        if self.constant and not self.is_sparse and self.is_kept:
+            joined = np.empty((self.n_samples, self.n_features))
+        parts = row_blocks(self._X, self._bounds, self._order)
+        for (start, stop), block in zip(itertools.pairwise(self._bounds), parts, strict=True):
+            rows = self.clipped(block, None if joined is None else joined[start:stop])
+            own = slice(start, stop) if self._order is None else self._order[start:stop]
+            yield rows, self.whole(self._codes[own])
+
+    def clipped(self, block, into=None):
+        """Rows of a block as they are summed, with their constant."""
+        # Bounds are those of double precision. Entries may be as large as floats can be until
+        # they are clipped.
+        rows = clip_rows(block, self._norm)
+        if self._factor != 1.0:
+            # Rounding errors of the factors are within those that `norm_bound` allows.
+            rows = rows * self._factor
+        if self.is_sparse:
+            constant = self.constant
+            return _sums.with_constant(rows, constant) if constant else sparse.csr_array(rows)
+        if not self.constant:
+            return rows
+        into = np.empty((len(rows), self.n_features)) if into is None else into
+        into[:, :-1] = rows
+        into[:, -1] = self.constant
+        return into
+
+    @staticmethod
+    def whole(codes):
+        """Codes as integers whose products do not overflow; targets as they are."""
+        return codes.astype(np.intp, copy=False) if codes.dtype.kind in "biu" else codes
 
     def _in_chunks(self, users):
         """Order of the rows, None if it is theirs, and where blocks of them begin and end.
 
-        The rows of a chunk are one user's, and chunks are sorted by how many they have.
+        The rows of a chunk are one user's, and chunks of a block are sorted by how many they have.
         """
         if users is None:
-            return None, [*range(0, self.n_samples, self.length), self.n_samples]
-        order, lengths = users.chunks(TOGETHER)
-        ends = np.cumsum(lengths)
-        bounds, self.chunks, first = [0], [], 0
-        while first < len(lengths):
-            last = int(np.searchsorted(ends, bounds[-1] + self.length, side="right"))
-            self.chunks.append(lengths[first:last])
-            bounds.append(int(ends[last - 1]))
-            first = last
-        return order, bounds
+            return None, every(self.n_samples, self.length)
+        order, self.chunks = users.chunks(TOGETHER, self.length)
+        return order, [0, *np.cumsum([chunks.sum() for chunks in self.chunks]).tolist()]
 
     @staticmethod
     def norm_bound(x_norm, constant, n_features):
@@ -401,17 +594,8 @@ class RowBlocks(Blocks):
         weights : ndarray of shape (1, n_features), default=None
             Where these are taken.
         """
-        moments = _sums.PairwiseSum((self.n_features, self.n_features))
-        for i, (rows, codes) in enumerate(self.blocks):
-            factors = None if self.shares is None else self.shares[i]
-            if loss is not None:
-                curvature = loss.hessian_weights(self._scores(rows, weights), codes)
-                factors = curvature if factors is None else factors * curvature
-            if factors is not None:  # roots, since a square is formed in half the time
-                rows = _sums.times(rows, np.sqrt(factors))
-            part = rows.T @ rows
-            moments.add(part.toarray() if self.is_sparse else part)
-        return moments.total()
+        shape = self.n_features, self.n_features
+        return self.sums_of(partial(_moments_part, loss, weights), shape)[0]
 
     def residual_moments(self, loss, weights):
         """Sum of the outer products of the records' gradients, of the shape of `second_moments`.
@@ -419,22 +603,20 @@ class RowBlocks(Blocks):
         Where rows have shares, it is the sum over users of the outer products of the means of
         their rows' gradients.
         """
-        moments = _sums.PairwiseSum((self.n_features, self.n_features))
+        shape = self.n_features, self.n_features
+        if self.users is None:
+            return self.sums_of(partial(_residual_moments_part, loss, weights), shape)[0]
+        moments = _sums.PairwiseSum(shape)
         for gradients in self._gradients(loss, weights):
-            part = gradients.T @ gradients
-            moments.add(part.toarray() if sparse.issparse(part) else part)
+            moments.add(gradients.T @ gradients)
         return moments.total()
 
     def _gradients(self, loss, weights):
-        """Gradients of rows, a block at a time; of users where rows are theirs."""
+        """Gradients of users, some at a time."""
         residuals = (
-            self._residuals(i, loss.residuals(self._scores(rows, weights), codes), None)[:, 0]
+            self._residuals(i, loss.residuals(self._scores(rows, weights), codes))[:, 0]
             for i, (rows, codes) in enumerate(self.blocks)
         )
-        if self.users is None:
-            for (rows, _), factors in zip(self.blocks, residuals, strict=True):
-                yield _sums.times(rows, factors)
-            return
         totals, first = np.zeros((self.users.n_users, self.n_features)), 0
         for (rows, _), factors, lengths in zip(self.blocks, residuals, self.chunks, strict=True):
             # Rows of a chunk are one user's, who may have several chunks.
@@ -477,20 +659,12 @@ class RowBlocks(Blocks):
 
         Targets are what stands in place of codes.
         """
-        mixed, squares = _sums.PairwiseSum(self.n_features), _sums.PairwiseSum(())
-        for i, (rows, targets) in enumerate(self.blocks):
-            weighed = targets if self.shares is None else targets * self.shares[i]
-            mixed.add(self._columns(i, rows) @ weighed)
-            squares.add(weighed @ targets)
-        return mixed.total(), float(squares.total())
+        mixed, squares = self.sums_of(_target_part, self.n_features, ())
+        return mixed, float(squares)
 
     def total(self):
         """Sum of the rows, or over users of the means of their rows, of shape (n_features,)."""
-        total = _sums.PairwiseSum(self.n_features)
-        for i, (rows, _) in enumerate(self.blocks):
-            shares = np.ones(rows.shape[0]) if self.shares is None else self.shares[i]
-            total.add(self._columns(i, rows) @ shares)
-        return total.total()
+        return self.sums_of(_total_part, self.n_features)[0]
 
 
 @dataclass(frozen=True)
@@ -560,7 +734,7 @@ class FeatureBlocks(Blocks):
 
     Parameters
     ----------
-    X : {ndarray, CSR matrix or array} of shape (n_samples, n_features_in)
+    X : {ndarray, CSR matrix or array, SourceRows} of shape (n_samples, n_features_in)
 
     targets : ndarray of shape (n_samples,)
         In [-1, 1].
@@ -568,8 +742,8 @@ class FeatureBlocks(Blocks):
     features : FourierFeatures or NormalisedRows
         Features of a row that do not depend on other rows, nor on its place among them.
 
-    cache_size : int, default=2**30
-        Largest feature matrix to keep, in bytes.
+    cache_size : int, default=None
+        Largest feature matrix to keep, in bytes; None is `memory_limit`.
 
     users : Users, default=None
         Owners of the rows. A sum is over users then, of the means of their rows' terms: a row's
@@ -584,7 +758,7 @@ class FeatureBlocks(Blocks):
     # in double precision. Residuals of users have more, since their rows have shares of them.
     _bits, _residual_bits, _bits_of_shares = 17, 18, 7
 
-    def __init__(self, X, targets, features, *, cache_size=2**30, users=None):
+    def __init__(self, X, targets, features, *, cache_size=None, users=None):
         self.n_samples, self.n_features = X.shape[0], features.n_components
         self.users = users
         self.unit = self._unit()
@@ -592,12 +766,13 @@ class FeatureBlocks(Blocks):
         self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
         self.pair_norm = features.pair_norm and features.pair_norm + self.unit / math.sqrt(2.0)
         self.is_sparse = False
-        self.length = 1024
+        self.length = _sums.LENGTH
         self.n_terms = _sums.score_terms(self.n_features)
         self.X, self.features = X, features
         self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
         size = self.n_samples * self.n_features * np.dtype(self._type).itemsize
-        self._kept: list | None = [] if size <= cache_size else None
+        most = memory_limit() if cache_size is None else cache_size
+        self._kept: list | None = [] if size <= most else None
         self.blocks = self
         if users is not None:
             self._residual_bits += self._bits_of_shares
@@ -628,15 +803,15 @@ class FeatureBlocks(Blocks):
         return slice(i * self.length, (i + 1) * self.length)
 
     def _made(self):
-        for i in range(len(self)):
-            block = self._block(i)
-            if self._kept is not None and i < len(self._kept):
-                rows = self._kept[i]
-            else:
-                rows = self._make(self.X[block])
-                if self._kept is not None:
-                    self._kept.append(rows)
-            yield rows, self.targets[block]
+        if self._kept is not None and len(self._kept) == len(self):
+            made = iter(self._kept)
+        else:
+            parts = row_blocks(self.X, every(self.n_samples, self.length))
+            made = (self._make(part) for part in parts)
+        for i, rows in enumerate(made):
+            if self._kept is not None and i == len(self._kept):
+                self._kept.append(rows)
+            yield rows, self.targets[self._block(i)]
 
     def _make(self, X):
         made = np.empty((X.shape[0], self.n_features), dtype=self._type)

@@ -41,6 +41,61 @@ def count_of_rows(X):
     return int(shape[0]) if len(shape) else None
 
 
+def in_memory(X, y, groups):
+    """Rows, labels and owners; None where rows are those of a source, which is read in parts.
+
+    Labels and owners may be given by the names of columns.
+    """
+    home = type(X).__module__.partition(".")[0]
+    is_read = home in ("builtins", "numpy", "scipy", "pandas")
+    if home == "polars":
+        is_read = type(X).__name__ != "LazyFrame"
+    elif home == "pyarrow":
+        is_read = not hasattr(X, "scanner") and type(X).__name__ != "RecordBatchReader"
+    elif not is_read and not any(all(hasattr(X, n) for n in names) for names in _OF_SOURCES):
+        is_read = hasattr(X, "__array__") or not hasattr(X, "__arrow_c_stream__")
+    return named_columns(X, y, groups) if is_read else None
+
+
+def is_of_source(X):
+    """Whether a table is that of a source; a frame may have columns of any name."""
+    return type(X).__module__ == "skdp.rows._source_frames"
+
+
+# Of Dask, Spark and DuckDB, and of what is made for `skdp.rows.RowSource`.
+_OF_SOURCES = (("to_delayed", "columns"), ("sparkSession",), ("blocks", "column_names"))
+
+
+def check_names_differ(y, groups):
+    """Refuse one column for labels and owners."""
+    if isinstance(y, str) and isinstance(groups, str) and y == groups:
+        raise ValueError(f"groups must name another column than y; got {short_repr(groups)}.")
+
+
+ROLES = {"y": "label or target", "groups": "id"}
+
+
+def named_columns(X, y, groups):
+    """Rows in memory, targets and owners, where the last two may be columns of the first."""
+    named = {"y": y, "groups": groups}
+    named = {role: name for role, name in named.items() if isinstance(name, str)}
+    if not named:
+        return X, y, groups
+    check_names_differ(y, groups)
+    names = names_of(X)
+    for role, name in named.items():
+        if names is None or name not in names:
+            raise ValueError(
+                f"{role} must hold one {ROLES[role]} a row, or be the name of a column of X; "
+                f"got {short_repr(name)}."
+            )
+    taken = [X.column(n) if hasattr(X, "num_rows") else X[n] for n in named.values()]
+    found = dict(zip(named, taken, strict=True))
+    left = [name for name in names or [] if name not in named.values()]
+    X = X.select(left) if hasattr(X, "num_rows") else X[left]
+    return X, found.get("y", y), found.get("groups", groups)
+
+
 def framed(X):
     """A frame that narwhals knows, such as a table of pyarrow, as one of pandas.
 
@@ -193,6 +248,21 @@ def without_values(what="X and y", *, counts=True):
         raise
 
 
+@contextmanager
+def ours_as_they_are(*, counts=True):
+    """`without_values`, but for messages of this package, which hold none."""
+    ours = None
+    with without_values(counts=counts):
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            if not raised_here(error):
+                raise
+            ours = error
+    if ours is not None:
+        raise ours
+
+
 # The advice of scikit-learn is of estimators and imputers without a guarantee.
 _NAN = re.compile(r"(Input \w+ contains NaN\.)\n\w+ does not accept missing values")
 _IMPUTE = "DPSimpleImputer replaces missing values by a stated one, or learns one within a budget."
@@ -268,7 +338,7 @@ def checked_data(estimator, X, y, *, reset=True, numeric=False, counts=True, **o
     with without_values(counts=counts), np.errstate(all="ignore"):
         check_unmasked(y, "y")
         if y is not None and not numeric:
-            _check_present(y)
+            check_present(y)
         check = partial(validate_data, estimator)
         X, y = _converted(X, check, y=y, reset=reset, y_numeric=numeric, **options)
         return X, real_targets(y) if numeric else y
@@ -312,6 +382,11 @@ def _well_formed(X, dtype):
     """Refuse a sparse matrix whose arrays do not fit together: compiled code would trust them."""
     if not sparse.issparse(X):
         check_read(X)
+        if in_memory(X, None, None) is None:
+            raise ValueError(
+                f"X must hold rows in memory here, and a {type(X).__name__} is read block by "
+                "block: the guide says which estimators do that."
+            )
         check_unmasked(X, "X")
         if dtype is not object:
             _check_no_times(X)
@@ -409,7 +484,7 @@ def _dtypes_of(X):
     return [getattr(getattr(dtype, "categories", None), "dtype", dtype) for dtype in dtypes]
 
 
-def _check_present(y):
+def check_present(y):
     """Refuse a missing label: numpy makes a string of one among strings."""
     if not isinstance(y, list | tuple):
         y = np.asarray(y)

@@ -18,19 +18,29 @@ class PairwiseSum:
     """Sum of many arrays in pairs, pairs of pairs and so on: the error grows with the depth."""
 
     def __init__(self, shape):
-        self._shape, self._stack = shape, []
+        self._shape, self._stack, self._next = shape, [], 0
 
-    def add(self, part):
-        """Add one array."""
-        depth = 0
-        while self._stack and self._stack[-1][0] == depth:
-            part = self._stack.pop()[1] + part
-            depth += 1
-        self._stack.append((depth, part))
+    def add(self, part, first=None, depth=0):
+        """Add one array, or the sum of ``2**depth`` of them, of which the first has a number.
+
+        Which are added is decided by their numbers alone: so sums over some of the arrays, made
+        elsewhere, are those that would be made here.
+        """
+        first = self._next if first is None else first
+        self._next = first + 2**depth
+        while self._stack and first >> depth & 1 and self._stack[-1][1] == depth:
+            first, _, before = self._stack.pop()
+            part, depth = before + part, depth + 1
+        self._stack.append((first, depth, part))
+
+    @property
+    def entries(self):
+        """Sums that wait for others: number of the first array, depth, and sum."""
+        return tuple(self._stack)
 
     def total(self):
         """Sum of all arrays so far."""
-        parts = [part for _, part in reversed(self._stack)]
+        parts = [part for *_, part in reversed(self._stack)]
         if len(parts) < 2:
             return parts[0].copy() if parts else np.zeros(self._shape)
         return sum(parts[1:], parts[0])
@@ -111,6 +121,9 @@ UNIT_ROUNDOFF = 2.0**-53
 
 # Error of a sum over blocks of rows, and of these in pairs, over the sum of all sizes.
 SUM_ERROR = UNIT_ROUNDOFF * (4096.0 + 2.0 * 40.0)
+
+# Dense rows of a block, of which sums are added in pairs.
+LENGTH = 1024
 
 # Entries of a dense row that are multiplied at once.
 CHUNK = 256

@@ -82,8 +82,8 @@ class Users:
         """
         if groups is None:
             return None
-        ids = _as_array(groups, n_samples)
-        _, first, codes = _unique(ids)
+        ids = checked_ids(groups, n_samples)
+        _, first, codes = unique_ids(ids)
         order = np.argsort(first, kind="stable")
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
@@ -168,16 +168,25 @@ class Users:
         np.add.at(totals, which, found * USER_PARTS // counts[owners])
         return totals
 
-    def chunks(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows in chunks of one user and at most ``most`` rows each, short chunks first.
+    def chunks(self, most: int, length: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Rows in blocks of chunks of one user each, users in their order.
+
+        Parameters
+        ----------
+        most : int
+            Largest number of rows of a chunk.
+
+        length : int
+            Largest number of rows of a block, at least ``most``.
 
         Returns
         -------
         order : ndarray of int, shape (n_samples,)
-            Of the rows. Those of a user keep theirs, whoever the others are.
+            Of the rows. Those of a user keep theirs, whoever the others are. Rows that come user
+            by user stay in their block.
 
-        lengths : ndarray of int
-            Rows of each chunk.
+        lengths : list of ndarray of int
+            For each block the rows of its chunks, short chunks first.
         """
         order = np.argsort(self.codes, kind="stable")
         counts = np.bincount(self.codes, minlength=self.n_users)
@@ -185,11 +194,18 @@ class Users:
         owners = np.repeat(np.arange(self.n_users), n_chunks)
         place = np.arange(len(owners)) - np.repeat(np.cumsum(n_chunks) - n_chunks, n_chunks)
         lengths = np.minimum(counts[owners] - most * place, most)
-        by_length = np.argsort(lengths, kind="stable")
-        first = (np.cumsum(lengths) - lengths)[by_length]
+        ends = np.cumsum(lengths)
+        cuts = [0]
+        while cuts[-1] < len(lengths):
+            start = ends[cuts[-1]] - lengths[cuts[-1]]
+            cuts.append(int(np.searchsorted(ends, start + length, side="right")))
+        blocks = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+        by_length = np.lexsort((lengths, blocks))
+        first = (ends - lengths)[by_length]
         lengths = lengths[by_length]
         moved = np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
-        return order[moved + np.arange(len(order))], lengths
+        parts = np.split(lengths, cuts[1:-1])
+        return order[moved + np.arange(len(order))], parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +311,8 @@ def ids_of(groups: Any) -> np.ndarray:
     return ids
 
 
-def _as_array(groups: Any, n_samples: int) -> np.ndarray:
+def checked_ids(groups: Any, n_samples: int) -> np.ndarray:
+    """One id a row in an array, none of them missing."""
     if np.ma.is_masked(groups):
         raise ValueError("groups must not have masked entries.")
     try:
@@ -321,7 +338,7 @@ def _as_array(groups: Any, n_samples: int) -> np.ndarray:
     return ids
 
 
-def _unique(ids: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+def unique_ids(ids: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
     """Ids, the place of the first row of each, and the number of each row's id among them."""
     if ids.dtype.kind != "O":
         return np.unique(ids, return_index=True, return_inverse=True)

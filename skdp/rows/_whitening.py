@@ -190,6 +190,25 @@ class WhitenedRows(PlainRows):
         return self.back(gradient @ self.matrix)
 
 
+@dataclass(eq=False)
+class _Caps:
+    """Norms that residuals of the rows of a block are clipped to."""
+
+    loss: Any
+    coordinates: Any
+    row_norm: float
+    reach: float
+    least: float
+    kept: Any = None
+
+    def __call__(self, i, rows, codes):
+        if self.kept is not None:
+            return self.kept[i]
+        # Residuals are capped before the weights of classes, so that what these are for is left.
+        norms = np.maximum(self.coordinates.norms(rows, self.row_norm), self.least)
+        return self.loss.weights_of(codes) * self.reach / norms
+
+
 class CappedSums:
     """Sums of the records' gradients in coordinates where none is longer than ``cap``.
 
@@ -216,13 +235,9 @@ class CappedSums:
         if data.users is not None and self.shortens_users:
             self._users, reach = UserCap(data, loss, coordinates, cap), REACH * cap
         least = 0.5 * reach / loss.lipschitz
-        # Residuals are capped before the weights of classes, so that what these are for is left.
-        self._caps = [
-            loss.weights_of(codes)
-            * reach
-            / np.maximum(coordinates.norms(rows, data.row_norm), least)
-            for rows, codes in data.blocks
-        ]
+        self.caps = _Caps(loss, coordinates, data.row_norm, reach, least)
+        if data.keeps_numbers:
+            self.caps.kept = [self.caps(i, *block) for i, block in enumerate(data.blocks)]
 
     def __call__(self, weights):
         """Sum at released weights, with an error of at most ``ROUNDING_OF_CAP * cap``.
@@ -237,7 +252,7 @@ class CappedSums:
             raise SolverError("The weights are too large for the certified error of a sum.")
         factors = None if self._users is None else self._users.factors
         gradient, _ = self.data.gradient(
-            self.loss, weights, caps=self._caps, factors=factors, exactly=exactly
+            self.loss, weights, caps=self.caps, factors=factors, exactly=exactly
         )
         return self.coordinates.forward(gradient)
 

@@ -117,12 +117,13 @@ def test_residuals_are_clipped_row_by_row_over_all_outputs_together(loss, scale)
     X, codes = random_problem(loss, rng, n=40)
     weights = 5.0 * rng.normal(size=(loss.n_outputs, 5))
     caps = scale * rng.uniform(0.5, 2.0, 40)
-    whole = RowBlocks(X, codes, x_norm=1.0).gradient(loss, weights, caps=[caps])[0]
+    whole = RowBlocks(X, codes, x_norm=1.0).gradient(loss, weights, caps=lambda *_: caps)[0]
     parts = []
     for i in range(40):
         data = RowBlocks(X[i : i + 1], codes[i : i + 1], x_norm=1.0)
         free = data.gradient(loss, weights)[0]
-        clipped = data.gradient(loss, weights, caps=[caps[i : i + 1]])[0]
+        own = caps[i : i + 1]
+        clipped = data.gradient(loss, weights, caps=lambda *_, own=own: own)[0]
         # The gradient is an outer product: clipping the residual scales all of it.
         (row,) = data.blocks[0][0]
         length = np.linalg.norm(free)

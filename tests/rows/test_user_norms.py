@@ -67,7 +67,7 @@ def test_no_user_adds_more_than_the_cap_in_exact_arithmetic(loss, n_rows, kind, 
     for cap in (1e-3, 0.2, 5.0):
         sums = CappedSums(data, loss, coordinates, cap)
         weights = rng.normal(size=(loss.n_outputs, D))
-        residuals = data.residuals(loss, weights, caps=sums._caps)
+        residuals = data.residuals(loss, weights, caps=sums.caps)
         residuals = residuals * sums._users.factors(residuals)[:, np.newaxis]
         square = Fraction(0)
         for column in residuals.T:

@@ -1,0 +1,374 @@
+"""Tables of a source: raw columns, and what transformers made of them, block by block."""
+
+import importlib
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skdp.exceptions import SourceChangedError
+from skdp.rows._inputs import framed, ours_as_they_are, rows_of
+from skdp.rows._sources import (
+    BlockSource,
+    Companions,
+    RowSource,
+    factors,
+    first_columns,
+    opened,
+    row_source,
+)
+from skdp.rows._sums import LENGTH
+
+_FIRST = 1024  # rows that say what columns there are
+
+
+def frame_of(block: Any) -> Any:
+    """A block as transformers take it: an array, or a frame of pandas."""
+    return block.to_pandas(date_as_object=False) if hasattr(block, "num_rows") else framed(block)
+
+
+def _hashed(column: Any) -> np.ndarray:
+    """One number for each value of a column, the same whatever block it comes in."""
+    kind = str(getattr(column, "dtype", "")).lower()
+    if kind == "object" and hasattr(column, "iloc"):
+        known = importlib.import_module("pandas").api.types.infer_dtype(column, skipna=True)
+        kind = "bool" if known == "boolean" else kind
+    if kind.startswith(("int", "uint", "float", "bool", "double")):
+        # Of whole numbers and of truth values a missing one makes others.
+        if hasattr(column, "iloc"):
+            column = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)
+    values = np.asarray(column)
+    if values.dtype.kind in "mM":
+        return values.astype(f"{values.dtype.kind}8[us]").view(np.uint64)
+    hashed = importlib.import_module("pandas").util.hash_array
+    return hashed(values.astype(object), categorize=True)
+
+
+class Fingerprints:
+    """Checksums of each column of a table, of blocks of `LENGTH` rows from the first one on.
+
+    Parameters
+    ----------
+    known : dict, default=None
+        Checksums by column, which those to come are compared with. None is for a first pass.
+    """
+
+    def __init__(self, known: dict[Any, list[int]] | None = None):
+        self.known, self.found = known, dict[Any, list[int]]()
+        self._rest: dict[Any, np.ndarray] = {}
+
+    def add(self, table: Any, names: list[Any]) -> None:
+        """Go on with more rows, of these columns."""
+        for place, name in enumerate(names):
+            column = table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
+            entries = np.concatenate([self._rest.get(name, _NONE), _hashed(column)])
+            whole = len(entries) // LENGTH * LENGTH
+            checks = entries[:whole].reshape(-1, LENGTH) @ factors(LENGTH)
+            self._rest[name] = entries[whole:]
+            self._compare(name, checks.tolist())
+
+    def close(self) -> None:
+        """End a pass."""
+        for name, rest in self._rest.items():
+            last = [int(rest @ factors(len(rest))) + len(rest)] if len(rest) else []
+            self._compare(name, last)
+            if self.known is not None and len(self.known[name]) != len(self.found[name]):
+                raise SourceChangedError(_CHANGED)
+
+    def _compare(self, name: Any, checks: list[int]) -> None:
+        found = self.found.setdefault(name, [])
+        if self.known is not None:
+            expected = self.known[name][len(found) : len(found) + len(checks)]
+            if expected != checks:
+                raise SourceChangedError(_CHANGED)
+        found += checks
+
+
+_NONE = np.zeros(0, dtype=np.uint64)
+_CHANGED = (
+    "X must stay as it is during a fit: rows of its source have changed since they were checked. "
+    "If it was charged, the ledger stays so, and nothing was fitted."
+)
+
+
+class SourceFrame:
+    """Rows of a source with what steps made of them, read again for each use.
+
+    Privacy: labels and owners were read with the rows that checksums are of. So all that a fit
+    reads belongs together, and is what was checked before its charge.
+
+    Parameters
+    ----------
+    source : RowSource
+
+    columns : list or None
+        That are read of it.
+
+    n_rows : int
+
+    checks : dict
+        Of `Fingerprints`.
+
+    steps : tuple of callables, default=()
+        What blocks go through.
+
+    first : {ndarray, frame}
+        Some of the rows.
+    """
+
+    ndim = 2
+
+    def __init__(
+        self, source: Any, columns: Any, n_rows: int, checks: Any, first: Any, steps: tuple = ()
+    ):
+        self.source, self.read, self.n_rows, self.steps = source, columns, n_rows, steps
+        self.checks, self.first = checks, first
+
+    def frames(self) -> Iterator[Any]:
+        """All rows, a block at a time."""
+        prints = Fingerprints(self.checks)
+        for block in opened(self.source, self.read):
+            rows = frame_of(block)
+            prints.add(rows, list(range(rows.shape[1])) if self.read is None else self.read)
+            for step in self.steps:
+                rows = step(rows)
+            yield rows
+        prints.close()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns."""
+        return self.n_rows, self.first.shape[1]
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    @property
+    def columns(self) -> Any:
+        """Names of the columns; None where they have none."""
+        return getattr(self.first, "columns", None)
+
+    @property
+    def dtypes(self) -> Any:
+        """Of the first block."""
+        return getattr(self.first, "dtypes", None)
+
+    @property
+    def column_names(self) -> Any:
+        """Names of the columns, as a source has them."""
+        return None if self.columns is None else list(self.columns)
+
+    def blocks(self, columns: Any = None) -> Iterator[Any]:
+        """All rows, a block at a time, for a model."""
+        for rows in self.frames():
+            if issparse(rows):
+                raise ValueError(
+                    "sparse must be False in what prepares rows of a source: these are dense."
+                )
+            yield rows if columns is None else rows[list(columns)]
+
+    def mapped(self, step: Any) -> "SourceFrame":
+        """What a step makes of the rows."""
+        steps = (*self.steps, step)
+        first = step(self.first)
+        return SourceFrame(self.source, self.read, self.n_rows, self.checks, first, steps)
+
+    def taken(self, columns: Any) -> "SourceFrame":
+        """Some of the columns, as a part of a ColumnTransformer takes them."""
+        is_named = isinstance(columns, list) and self.read is not None
+        if is_named and not self.steps and set(columns) <= set(self.read):
+            first = self.first[columns]
+            return SourceFrame(self.source, columns, self.n_rows, self.checks, first)
+        return self.mapped(lambda rows: _taken(rows, columns))
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether workers have parts of the rows."""
+        return getattr(self.source, "is_partitioned", False)
+
+    def run(self, columns: Any, function: Any, arguments: Any = None) -> list[Any]:
+        """What a function says of each partition, if the source has any, and of its argument."""
+
+        def prepared(block: Any, argument: Any) -> Any:
+            rows = frame_of(block)
+            for step in self.steps:
+                rows = step(rows)
+            return function(rows if columns is None else rows[list(columns)], argument)
+
+        return self.source.run(self.read, prepared, arguments)
+
+    def of_places(self, places: list[int]) -> "SourceFrame":
+        """Columns at some places, by their names where nothing was made of the rows."""
+        if self.steps or self.read is None:
+            return self.taken(places)
+        return self.taken([self.read[place] for place in places])
+
+    def taken_if_known(self, names: Any) -> "SourceFrame":
+        """Columns of these names, if there are all of them."""
+        known = self.column_names
+        if names is None or known is None or not set(names) <= set(known):
+            return self
+        return self.taken(list(names))
+
+    def column(self, place: int) -> Iterator[Any]:
+        """Blocks of one column, which alone is read where nothing was made of the rows."""
+        if self.steps or self.read is None:
+            return (_taken(rows, [place]) for rows in self.frames())
+        return self.taken([self.read[place]]).frames()
+
+    def cut(self, length: int) -> Iterator[Any]:
+        """All rows in blocks of one length from the first row on; the last may be shorter."""
+        kept: list[Any] = []
+        here = 0
+        for rows in self.frames():
+            start = 0
+            while start < rows.shape[0]:
+                part = rows_of(rows, slice(start, start + length - here))
+                kept.append(part)
+                start, here = start + part.shape[0], here + part.shape[0]
+                if here == length:
+                    yield _joined(kept)
+                    kept, here = [], 0
+        if kept:
+            yield _joined(kept)
+
+
+def _joined(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    if hasattr(parts[0], "iloc"):
+        return importlib.import_module("pandas").concat(parts, ignore_index=True)
+    return np.concatenate(parts)
+
+
+def _taken(rows: Any, columns: Any) -> Any:
+    if hasattr(rows, "iloc"):
+        by_name = isinstance(columns, str) or (
+            isinstance(columns, list) and all(isinstance(one, str) for one in columns)
+        )
+        return rows[columns] if by_name else rows.iloc[:, columns]
+    return rows[:, columns]
+
+
+def predictions(X: Any, ask: Callable[[Any], Any], features: Any, names: Any) -> RowSource:
+    """What a model says of the rows of a source, as a source: nothing is asked before it is read.
+
+    Parameters
+    ----------
+    X : object
+        For `row_source`.
+
+    ask : callable
+        Of a table.
+
+    features : list or None
+        Columns that the model knows; None reads all.
+
+    names : list or None
+        Of the columns of answers.
+    """
+    source = row_source(X)
+    known = source.column_names
+    chosen = known
+    if features is not None and known is not None and set(features) <= set(known):
+        chosen = list(features)
+
+    def read(columns: Any) -> Iterator[Any]:
+        for block in opened(source, chosen, ValueError):
+            found = ask(frame_of(block))
+            found = found.toarray() if issparse(found) else np.asarray(found)
+            found = found.reshape(len(found), -1)
+            yield found if columns is None else found[:, [names.index(one) for one in columns]]
+
+    return BlockSource(names, read, "model's answers")
+
+
+def opened_frame(
+    X: Any, y: Any, groups: Any, *, numeric: bool = False
+) -> tuple[SourceFrame, Any, Any]:
+    """Rows of a source for a pipeline, with labels or targets and owners in memory.
+
+    Parameters
+    ----------
+    X : object
+        For `row_source`.
+
+    y, groups : str, array-like or None
+        Name of a column, or one value a row.
+
+    numeric : bool, default=False
+        Whether targets are numbers.
+
+    Returns
+    -------
+    X : SourceFrame
+        Of all other columns.
+
+    y, groups : ndarray or None
+    """
+    if isinstance(X, SourceFrame):
+        return X, y, groups
+    with ours_as_they_are(counts=groups is None):
+        source = row_source(X)
+        others = Companions(source, y, groups, numeric=numeric)
+        n_rows, first, prints = 0, None, Fingerprints()
+        names = others.features
+        for block in opened(source, others.wanted, ValueError):
+            others.add(block)
+            rows = frame_of(block if names is None else first_columns(block, len(names)))
+            prints.add(rows, list(range(rows.shape[1])) if names is None else names)
+            n_rows += rows.shape[0]
+            first = rows_of(rows, slice(_FIRST)) if first is None else first
+        if not n_rows:
+            raise ValueError("X must have at least one row.")
+        prints.close()
+        found, labels = others.targets(n_rows)
+        users = others.users(n_rows)
+        if labels is not None:
+            found = labels[found]
+        owners = None if users is None else users.codes
+        return SourceFrame(source, names, n_rows, prints.found, first), found, owners
+
+
+class ColumnsOfSource:
+    """Columns of a source as `columns_of` of an array are, each read when it is asked for.
+
+    Parameters
+    ----------
+    X : SourceFrame
+
+    values_of : callable
+        Checked values of a block of one column, an array.
+    """
+
+    def __init__(self, X: SourceFrame, values_of: Any):
+        self._X, self._values_of, self.shape = X, values_of, X.shape
+        first = values_of(next(X.column(0)))
+        self.dtype = first.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def parts(self, place: int) -> Iterator[np.ndarray]:
+        """Values of one column, a block at a time."""
+        return map(self._values_of, self._X.column(place))
+
+    def __getitem__(self, place: Any) -> np.ndarray:
+        place = place[1] if isinstance(place, tuple) else place
+        return np.concatenate(list(self.parts(place)))
+
+    def mapped(self, function: Callable[[np.ndarray, int], np.ndarray]) -> "ColumnsOfSource":
+        """The same with ``function(values, place)`` of each column."""
+        other: Any = copy(self)
+        other.parts = lambda place: (function(own, place) for own in self.parts(place))
+        return other
+
+
+def mapped_columns(columns: Any, function: Callable[[np.ndarray, int], np.ndarray]) -> Any:
+    """Columns of an array or of a source with ``function(values, place)`` of each."""
+    if isinstance(columns, ColumnsOfSource):
+        return columns.mapped(function)
+    return np.column_stack([function(columns[:, j], j) for j in range(columns.shape[1])])

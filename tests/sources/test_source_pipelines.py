@@ -1,0 +1,226 @@
+"""From raw Parquet to a model and its scores, as from the frame."""
+
+import contextlib
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from skdp import DPLogisticRegression, DPPipeline
+from skdp.exceptions import SourceChangedError
+from skdp.metrics import dp_evaluate
+from skdp.preprocessing import (
+    DPOneHotEncoder,
+    DPQuantileScaler,
+    DPSimpleImputer,
+    make_private_preprocessor,
+)
+from skdp.privacy import BudgetLedger
+
+dd = pytest.importorskip("dask.dataframe")
+
+N = 6100
+SCHEMA = {
+    "numeric": ["age", "pay"],
+    "categorical": ["city", "code"],
+    "boolean": ["insured"],
+    "datetime": ["visit"],
+}
+
+
+def frame():
+    rng = np.random.default_rng(0)
+    age, pay = rng.normal(40, 10, N), rng.lognormal(8, 1, N)
+    pay[rng.random(N) < 0.1] = np.nan
+    hours = pd.to_timedelta(rng.integers(0, 20_000, N), unit="h")
+    return pd.DataFrame(
+        {
+            "age": age,
+            "pay": pay,
+            "city": rng.choice(["Bonn", "Ulm", "Aachen"], N, p=[0.6, 0.3, 0.1]),
+            "code": rng.integers(0, 5, N),
+            "insured": rng.random(N) < 0.3,
+            "visit": pd.Timestamp("2020-01-01") + hours,
+            "class": np.where(age + rng.normal(0, 5, N) > 45, ">50K", "<=50K"),
+            "owner": np.arange(N) // 2,
+        }
+    )
+
+
+ROWS = frame()
+RAW = [name for names in SCHEMA.values() for name in names]
+TABLE = pa.Table.from_pandas(ROWS, preserve_index=False)
+PLACES = {
+    "dataset": lambda names: ds.dataset(TABLE.select(names)),
+    "lazy": lambda names: pl.from_arrow(TABLE).lazy().select(names),
+    "dask": lambda names: dd.from_pandas(ROWS[names], npartitions=3, sort=False),
+    "frame": lambda names: ROWS[names],
+}
+
+
+def pipeline(**options):
+    steps = [("prepare", make_private_preprocessor(SCHEMA)), ("model", DPLogisticRegression())]
+    return DPPipeline(steps, **{"epsilon": 1.0, "delta": 1e-6, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("owner", [None, "owner"])
+def test_a_pipeline_of_raw_rows_is_that_of_the_frame(place, owner):
+    groups = None if owner is None else ROWS[owner]
+    expected = pipeline().fit(ROWS[RAW], ROWS["class"], groups=groups)
+    source = PLACES[place]([*RAW, "class", *([owner] if owner else [])])
+    found = pipeline().fit(source, "class", groups=owner)
+    for one in (found, expected):
+        one.bounds = one.named_steps["prepare"]["columns"].named_transformers_["numeric"].bounds_
+    assert_array_equal(found.bounds, expected.bounds)
+    assert_array_equal(found.named_steps["model"].coef_, expected.named_steps["model"].coef_)
+    assert found.guarantee_ == expected.guarantee_
+    assert_array_equal(found.predict(ROWS[RAW]), expected.predict(ROWS[RAW]))
+    options = dict(epsilon=1.0, random_state=1)
+    scores = dp_evaluate(found, source, "class", groups=owner, **options)
+    assert (
+        scores.values
+        == dp_evaluate(expected, ROWS[RAW], ROWS["class"], groups=groups, **options).values
+    )
+    if place != "frame":
+        said = np.concatenate(list(found.predict(source).blocks()))[:, 0]
+        assert_array_equal(said, expected.predict(ROWS[RAW]))
+
+
+@pytest.mark.parametrize(
+    ("step", "columns"),
+    [
+        (DPQuantileScaler(1.0, 1e-6, random_state=0), ["age", "pay"]),
+        (DPQuantileScaler(0.02, random_state=0), ["age"]),  # by medians
+        (DPOneHotEncoder(1.0, 1e-6, random_state=0), ["city", "code"]),
+        (DPSimpleImputer(1.0, random_state=0), ["age", "pay"]),
+        (
+            DPSimpleImputer(
+                1.0, strategy="most_frequent", categories=["Bonn", "Ulm"], random_state=0
+            ),
+            ["city"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("owner", [None, "owner"])
+def test_steps_that_learn_read_sources(step, columns, owner):
+    groups = None if owner is None else ROWS[owner]
+    expected = clone(step).fit(ROWS[columns], groups=groups).transform(ROWS[columns])
+    source = PLACES["dataset"]([*columns, *([owner] if owner else [])])
+    found = clone(step).fit(source, groups=owner)
+    parts = np.concatenate(list(found.transform(source).blocks()))
+    for made in (found.transform(ROWS[columns]), expected):
+        assert_array_equal(parts, made.toarray() if issparse(made) else made)
+
+
+class Rows:
+    """Rows that may be others at a later pass."""
+
+    def __init__(self, *passes):
+        self.column_names = [*RAW, "class"]
+        self.passes, self.n_passes = passes, 0
+
+    def blocks(self, columns=None):
+        rows = self.passes[min(self.n_passes, len(self.passes) - 1)]
+        self.n_passes += 1
+        for start in range(0, len(rows), 1500):
+            yield rows[columns or self.column_names].iloc[start : start + 1500]
+
+
+def test_texts_among_numbers_are_refused_without_a_charge():
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-5)
+    rows = ROWS.astype({"age": object})
+    rows.loc[N - 1, "age"] = "a secret"
+    with pytest.raises(ValueError, match="column 'age'") as told:
+        pipeline(ledger=ledger, random_state=None).fit(Rows(rows), "class")
+    assert "secret" not in str(told.value)
+    assert not ledger.history()
+
+
+def test_rows_that_come_later_are_an_error_after_the_charge():
+    n_before = 2  # passes before the charge, and the look at the columns
+    for later in range(n_before + 1, n_before + 4):
+        ledger = BudgetLedger(epsilon=9.0, delta=1e-5)
+        passes = [ROWS] * later + [pd.concat([ROWS, ROWS.iloc[:1]], ignore_index=True)]
+        model = pipeline(ledger=ledger, random_state=None)
+        with pytest.raises(SourceChangedError):
+            model.fit(Rows(*passes), "class")
+        assert len(ledger.history()) == 1
+        assert not hasattr(model, "steps_")
+
+
+def test_unions_are_refused_in_words():
+    steps = [("both", FeatureUnion([("a", Normalizer())])), ("model", DPLogisticRegression())]
+    model = DPPipeline(steps, epsilon=1.0, delta=1e-6)
+    source = ds.dataset(TABLE.select(["age", "class"]))
+    with pytest.raises(ValueError, match="no FeatureUnion"):
+        model.fit(source, "class")
+
+
+@pytest.mark.parametrize("later", range(1, 12))
+def test_rows_in_another_order_at_a_later_pass_are_an_error(later):
+    other = ROWS.sample(frac=1.0, random_state=0)
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-5)
+    model = pipeline(ledger=ledger, random_state=None)
+    source = Rows(*[ROWS] * later, other)
+    with contextlib.suppress(SourceChangedError):
+        model.fit(source, "class")
+    # Passes that never came to the other rows end well, and no others.
+    assert hasattr(model, "steps_") == (source.n_passes <= later)
+    assert len(ledger.history()) == (later > 1)
+
+
+def test_scores_of_rows_in_another_order_are_an_error():
+    model = pipeline().fit(ROWS[RAW], ROWS["class"])
+    other = ROWS.sample(frac=1.0, random_state=0)
+    for later in (1, 2):
+        with pytest.raises(SourceChangedError):
+            dp_evaluate(model, Rows(*[ROWS] * later, other), "class", epsilon=1.0)
+
+
+def test_columns_may_have_names_of_our_methods():
+    rows = ROWS[["age", "pay"]].set_axis(["first", "frames"], axis=1).assign(cut=1.0, blocks=2.0)
+    steps = [("bounds", DPQuantileScaler()), ("model", DPLogisticRegression())]
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-5)
+    model = DPPipeline(steps, epsilon=1.0, delta=1e-6, ledger=ledger).fit(rows, ROWS["class"])
+    assert len(model.predict(rows)) == N
+    assert dp_evaluate(model, rows, ROWS["class"], epsilon=1.0).values
+
+
+def test_a_remainder_learns_from_all_rows():
+    rows = ROWS[["age", "city", "class"]].sort_values("age")
+    step = ColumnTransformer(
+        [("city", DPOneHotEncoder(sparse_output=False), ["city"])],
+        remainder=DPQuantileScaler(sparse_output=False),
+    )
+    bounds = []
+    for source in (ds.dataset(pa.Table.from_pandas(rows, preserve_index=False)), rows):
+        steps = [("prepare", step), ("model", DPLogisticRegression())]
+        model = DPPipeline(steps, epsilon=1.0, delta=1e-6, random_state=0).fit(source, "class")
+        bounds.append(model.named_steps["prepare"].named_transformers_["remainder"].bounds_)
+    assert_array_equal(*bounds)
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "told"),
+    [
+        (DPOneHotEncoder(), {}, "sparse_output"),
+        (StandardScaler(), {"public": ("prepare",)}, "public must be"),
+    ],
+)
+def test_steps_that_would_see_few_rows_are_refused_without_a_charge(step, options, told):
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-5)
+    steps = [("prepare", step), ("model", DPLogisticRegression())]
+    model = DPPipeline(steps, epsilon=1.0, delta=1e-6, ledger=ledger, **options)
+    with pytest.raises(ValueError, match=told):
+        model.fit(ds.dataset(TABLE.select(["age", "class"])), "class")
+    assert not ledger.history()
