@@ -80,12 +80,15 @@ class Blocks:
         return self.n_samples if self.users is None else self.users.n_users
 
     @property
+    def is_remote(self):
+        """Whether workers of an engine hold the blocks, and add what is asked of them."""
+        return not self.is_kept and self.shares is None and hasattr(self._X, "partial_sums")
+
+    @property
     def keeps_numbers(self):
         """Whether a number a row stays in memory here, where passes read them."""
-        if self.is_kept:
-            return True
         few = self.n_samples * 8 <= memory_limit() // 8
-        return few and not hasattr(self._X, "partial_sums")
+        return self.is_kept or (few and not self.is_remote)
 
     @property
     def sum_shape(self):
@@ -179,13 +182,13 @@ class Blocks:
         -------
         list of ndarray
         """
-        if self.is_kept or here or self.shares is not None or not hasattr(self._X, "partial_sums"):
+        if self.is_remote and not here:
+            entries = self._X.partial_sums(self._without_rows(), part, self._codes)
+        else:
             blocks = enumerate(self.blocks)
             entries = ((i, 0, part(self, i, rows, codes)) for i, (rows, codes) in blocks)
             if not self.is_kept:  # products of single blocks are too small for threads
                 entries = self._alone(entries)
-        else:
-            entries = self._X.partial_sums(self._without_rows(), part, self._codes)
         sums = [_sums.PairwiseSum(shape) for shape in shapes]
         for first, depth, found in entries:
             for total, one in zip(sums, found, strict=True):
@@ -290,7 +293,7 @@ class Blocks:
 
         Scores are linear in the weights, so that the rows are visited once.
         """
-        if not self.is_kept and hasattr(self._X, "partial_sums"):
+        if self.is_remote:
             part = partial(_slope_part, loss, weights, step)
             return lambda length: float(self.sums_of(partial(part, length), ())[0])
         parts = [(self._scores(r, weights), self._scores(r, step), c) for r, c in self.blocks]

@@ -17,7 +17,15 @@ from typing import Any
 import numpy as np
 
 from skdp.exceptions import SourceChangedError
-from skdp.rows._sources import BlockSource, SourceRows, checksum, cut, numbers, unshown
+from skdp.rows._sources import (
+    CHANGED,
+    BlockSource,
+    SourceRows,
+    checksum,
+    cut,
+    numbers,
+    unshown,
+)
 from skdp.rows._sums import LENGTH, PairwiseSum
 
 
@@ -213,16 +221,15 @@ class PartitionedRows(SourceRows):
 def _partition_sums(data: Any, part: Any, table: Any, argument: Any) -> list[Any]:
     """Sums of the blocks within one partition, on a worker."""
     start, stop, first, checks, codes = argument
-    changed = "X must stay as it is during a fit: rows of a partition have changed."
     rows = numbers(table)
     if len(rows) != stop - start:
-        raise SourceChangedError(changed)
+        raise SourceChangedError(CHANGED)
     rows = rows[first * LENGTH - start :]
     bounds = [min(i * LENGTH, len(rows)) for i in range(len(checks) + 1)]
     sums: list[PairwiseSum] = []
     for place, (check, block) in enumerate(zip(checks, cut([rows], bounds), strict=True)):
         if checksum(block) != check:
-            raise SourceChangedError(changed)
+            raise SourceChangedError(CHANGED)
         own = data.whole(codes[place * LENGTH : place * LENGTH + len(block)])
         found = part(data, first + place, data.clipped(block), own)
         sums = sums or [PairwiseSum(()) for _ in found]

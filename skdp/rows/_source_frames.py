@@ -9,15 +9,18 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.exceptions import SourceChangedError
-from skdp.rows._inputs import framed, ours_as_they_are, rows_of
+from skdp.rows._inputs import framed, ours_as_they_are
 from skdp.rows._sources import (
+    CHANGED,
     BlockSource,
     Companions,
     RowSource,
+    checksum,
     factors,
     first_columns,
     opened,
     row_source,
+    rows_between,
 )
 from skdp.rows._sums import LENGTH
 
@@ -73,25 +76,20 @@ class Fingerprints:
     def close(self) -> None:
         """End a pass."""
         for name, rest in self._rest.items():
-            last = [int(rest @ factors(len(rest))) + len(rest)] if len(rest) else []
-            self._compare(name, last)
+            self._compare(name, [checksum(rest)] if len(rest) else [])
             if self.known is not None and len(self.known[name]) != len(self.found[name]):
-                raise SourceChangedError(_CHANGED)
+                raise SourceChangedError(CHANGED)
 
     def _compare(self, name: Any, checks: list[int]) -> None:
         found = self.found.setdefault(name, [])
         if self.known is not None:
             expected = self.known[name][len(found) : len(found) + len(checks)]
             if expected != checks:
-                raise SourceChangedError(_CHANGED)
+                raise SourceChangedError(CHANGED)
         found += checks
 
 
 _NONE = np.zeros(0, dtype=np.uint64)
-_CHANGED = (
-    "X must stay as it is during a fit: rows of its source have changed since they were checked. "
-    "If it was charged, the ledger stays so, and nothing was fitted."
-)
 
 
 class SourceFrame:
@@ -133,10 +131,14 @@ class SourceFrame:
         for block in opened(self.source, self.read):
             rows = frame_of(block)
             prints.add(rows, list(range(rows.shape[1])) if self.read is None else self.read)
-            for step in self.steps:
-                rows = step(rows)
-            yield rows
+            yield self._stepped(rows)
         prints.close()
+
+    def _stepped(self, rows: Any) -> Any:
+        """What the steps make of some rows."""
+        for step in self.steps:
+            rows = step(rows)
+        return rows
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -193,9 +195,7 @@ class SourceFrame:
         """What a function says of each partition, if the source has any, and of its argument."""
 
         def prepared(block: Any, argument: Any) -> Any:
-            rows = frame_of(block)
-            for step in self.steps:
-                rows = step(rows)
+            rows = self._stepped(frame_of(block))
             return function(rows if columns is None else rows[list(columns)], argument)
 
         return self.source.run(self.read, prepared, arguments)
@@ -226,7 +226,7 @@ class SourceFrame:
         for rows in self.frames():
             start = 0
             while start < rows.shape[0]:
-                part = rows_of(rows, slice(start, start + length - here))
+                part = rows_between(rows, start, start + length - here)
                 kept.append(part)
                 start, here = start + part.shape[0], here + part.shape[0]
                 if here == length:
@@ -311,7 +311,7 @@ def opened_frame(
     """
     if isinstance(X, SourceFrame):
         return X, y, groups
-    with ours_as_they_are(counts=groups is None):
+    with ours_as_they_are(counts=False):  # of which some steps know that they are private
         source = row_source(X)
         others = Companions(source, y, groups, numeric=numeric)
         n_rows, first, prints = 0, None, Fingerprints()
@@ -321,7 +321,7 @@ def opened_frame(
             rows = frame_of(block if names is None else first_columns(block, len(names)))
             prints.add(rows, list(range(rows.shape[1])) if names is None else names)
             n_rows += rows.shape[0]
-            first = rows_of(rows, slice(_FIRST)) if first is None else first
+            first = rows_between(rows, 0, _FIRST) if first is None else first
         if not n_rows:
             raise ValueError("X must have at least one row.")
         prints.close()

@@ -329,9 +329,8 @@ def _arrow_values(column: Any) -> np.ndarray:
     if str(column.type).startswith("dictionary"):
         column = column.cast(column.type.value_type)
     # Those of tables are in chunks, and are copied anyway.
-    return (
-        column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False)
-    )
+    options = {} if hasattr(column, "chunks") else {"zero_copy_only": False}
+    return column.to_numpy(**options)
 
 
 def _frame_numbers(column: Any, name: Any) -> np.ndarray:
@@ -372,11 +371,8 @@ def column_values(block: Any, name: Any, names: list[Any]) -> np.ndarray:
     """One column of a block, whatever it holds."""
     if isinstance(block, np.ndarray):
         return block[:, names.index(name)]
-    return (
-        _arrow_values(block.column(name))
-        if hasattr(block, "num_rows")
-        else (np.asarray(block[name]))
-    )
+    is_arrow = hasattr(block, "num_rows")
+    return _arrow_values(block.column(name)) if is_arrow else np.asarray(block[name])
 
 
 def first_columns(block: Any, n_columns: int) -> Any:
@@ -431,9 +427,9 @@ def checksum(block: np.ndarray) -> int:
     return int(np.dot(entries, factors(len(entries)))) + len(block)
 
 
-_CHANGED = (
+CHANGED = (
     "X must stay as it is during a fit: rows of its source have changed since they were checked. "
-    "The ledger stays charged, and no model was fitted."
+    "If it was charged, the ledger stays so, and nothing was fitted."
 )
 
 
@@ -468,7 +464,7 @@ class SourceRows:
         found = canonical(_ahead(self._parts()))
         for check, block in itertools.zip_longest(self.checks, found):
             if check is None or block is None or check != checksum(block):
-                raise SourceChangedError(_CHANGED)
+                raise SourceChangedError(CHANGED)
             yield block
 
     def _parts(self) -> Iterator[np.ndarray]:
@@ -476,11 +472,13 @@ class SourceRows:
             try:
                 yield numbers(part)
             except (TypeError, ValueError):  # they were numbers before
-                raise SourceChangedError(_CHANGED) from None
+                raise SourceChangedError(CHANGED) from None
 
     def cut(self, bounds: list[int]) -> Iterator[np.ndarray]:
         """Rows from bound to bound, 0 and the number of rows included."""
-        yield from cut(self._canonical(), bounds)
+        blocks = self._canonical()
+        yield from cut(blocks, bounds)
+        next(blocks, None)  # which says if there are more than there were
 
 
 class Codes:
@@ -493,9 +491,9 @@ class Codes:
 
     def add(self, values: np.ndarray) -> None:
         """Go on with more rows."""
-        known = self._known
         self._dtypes.add(values.dtype)
         if values.dtype.kind == "O":
+            known = self._known
             codes = np.array([known.setdefault(one, len(known)) for one in values])
             self._parts.append(_small(codes, len(known)))
             return

@@ -303,6 +303,14 @@ def test_a_source_that_changes_is_an_error_after_the_charge(later, is_kept):
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_rows_after_a_full_last_block_are_seen(is_kept):
+    rows = ROWS[[*FEATURES, "two"]]
+    source = Chunks(rows.iloc[:4096], rows.iloc[:4097])
+    with kept(is_kept), pytest.raises(SourceChangedError):
+        DPLogisticRegression(1.0, 1e-6).fit(source, "two")
+
+
 def test_errors_of_a_source_hide_their_words():
     with pytest.raises(ValueError, match="raised OSError") as told:
         logistic()[0].fit(Broken(), "two")
