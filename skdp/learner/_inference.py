@@ -485,11 +485,11 @@ class CutShares:
     @staticmethod
     def _cut_residuals(run: Run) -> np.ndarray:
         rows = run.rows
-        weights = run.found["looked_from"]
+        weights, most = run.found["looked_from"], rows.x_norm / run.norm_scale
+        factor = run.norm_scale / rows.unit
 
         def products_of(X: Any) -> np.ndarray:
-            X = clip_rows(X, rows.x_norm / run.norm_scale)
-            X = X * (run.norm_scale / rows.unit)
+            X = clip_rows(X, most) * factor
             # The same whatever the other rows are: the entries of a row one after another.
             if sparse.issparse(X):
                 products = X.data * weights[X.indices]

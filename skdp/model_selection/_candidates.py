@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,13 +12,16 @@ from sklearn.base import clone
 from skdp._config import config_context
 from skdp._defaults import search as defaults
 from skdp._validation import level_of_the_user, short_repr
+from skdp.exceptions import SourceChangedError
 from skdp.learner import without_callbacks
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._plan import charge_of, quiet
 from skdp.pipeline._wrappers import Schema, learner_of
 from skdp.privacy import ApproxDP, GaussianDP, gaussian_epsilon
 from skdp.privacy._budget import covers
-from skdp.rows._inputs import rows_of
+from skdp.rows import _inputs as inputs
+from skdp.rows._sources import CHANGED
+from skdp.rows._sums import LENGTH
 
 # Where a profile is still above a part of its delta it has one at any epsilon.
 _LIMIT_EPSILON, _TOLERANCE_DELTA = 50.0, 0.01
@@ -170,12 +173,13 @@ class Candidates:
         made = self.with_params(params, point, seed)
         with warnings.catch_warnings(), config_context(known_seeds=True):
             warnings.simplefilter("ignore")  # which candidate would warn may depend on the rows
-            with suppress(Exception), np.errstate(all="ignore"):
+            with about_the_rows(), np.errstate(all="ignore"):
                 try:
                     return made.fit(**rows)
+                except SourceChangedError:
+                    raise
                 except _FAILURES:
                     return None
-        raise ValueError(REFUSED)  # and not from the error, which may hold the candidate
 
     def tried(self, params, point, rows, seed, compared):
         """Fit a candidate, and say what rows of another block lose with it.
@@ -213,6 +217,21 @@ class Candidates:
         return model, losses if users is None else users.means(losses)
 
 
+@contextmanager
+def about_the_rows():
+    """Raise what refuses rows without its words and its traceback, which may hold a candidate."""
+    try:
+        yield
+        return
+    except Exception as error:
+        changed = isinstance(error, SourceChangedError)
+    try:
+        raise SourceChangedError(CHANGED) if changed else ValueError(REFUSED)
+    except (SourceChangedError, ValueError) as told:
+        told.__context__ = None  # tools that collect errors look there
+        raise
+
+
 def check_answers(estimator):
     """Refuse an estimator that answers by query."""
     last = estimator.steps[-1][1] if isinstance(estimator, DPPipeline) else estimator
@@ -239,12 +258,21 @@ def _losses(loss, model, X, y):
 
     Between neighbours one row changes. So it must not decide what others lose.
     """
-    with suppress(Exception), quiet():
-        return loss(model, X, y)
-    if len(y) < 2:
-        return np.ones(len(y))
-    halves = np.array_split(np.arange(len(y)), 2)
-    return np.concatenate([_losses(loss, model, rows_of(X, half), y[half]) for half in halves])
+    try:
+        with quiet():
+            return loss(model, X, y)
+    except SourceChangedError:
+        raise
+    except Exception:
+        if len(y) < 2:
+            return np.ones(len(y))
+    if inputs.is_of_source(X):  # of which each part would take a pass
+        parts, labels = X.cut(LENGTH), np.split(y, np.arange(LENGTH, len(y), LENGTH))
+    else:
+        halves = np.array_split(np.arange(len(y)), 2)
+        parts, labels = (inputs.rows_of(X, half) for half in halves), [y[half] for half in halves]
+    found = [_losses(loss, model, *part) for part in zip(parts, labels, strict=True)]
+    return np.concatenate(found)
 
 
 def regrets(losses):

@@ -283,16 +283,16 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
             What the estimator takes.
 
-        y : array-like of shape (n_samples,)
-            Labels or targets.
+        y : array-like of shape (n_samples,) or str
+            Labels or targets, or the name of their column in ``X``.
 
-        groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. All guarantees are then for users, each of whom has
-            all rows in one block and counts once; the estimator must take groups. None protects
-            single rows.
+        groups : array-like of shape (n_samples,) or str, default=None
+            Id of the user who owns each row, or the name of their column. All guarantees are then
+            for users, each of whom has all rows in one block and counts once; the estimator must
+            take groups. None protects single rows.
 
         Returns
         -------

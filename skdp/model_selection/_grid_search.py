@@ -19,7 +19,7 @@ from skdp.learner import (
 from skdp.model_selection._candidates import regrets
 from skdp.model_selection._plans import GridPlanner, check_rows_of_grid, plan_of, shares_of
 from skdp.model_selection._search import BaseDPSearch, check_names
-from skdp.model_selection._searched import Searched
+from skdp.model_selection._searched import Searched, jobs_of
 from skdp.pipeline._plan import seeds
 
 STRATEGIES = ("blocks", "split")
@@ -97,7 +97,7 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
 
     n_jobs : int, default=None
-        Candidates that are fitted at the same time, as in joblib.
+        Candidates that are fitted at the same time, as in joblib; one of rows of a source.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible and
@@ -242,15 +242,16 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
             What the estimator takes.
 
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or str
+            Labels or targets, or the name of their column in ``X``.
 
-        groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. All guarantees are then for users, each of whom has
-            all rows in one block and counts once; the estimator must take groups. None protects
-            single rows.
+        groups : array-like of shape (n_samples,) or str, default=None
+            Id of the user who owns each row, or the name of their column. All guarantees are then
+            for users, each of whom has all rows in one block and counts once; the estimator must
+            take groups. None protects single rows.
 
         Returns
         -------
@@ -279,8 +280,9 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
             charge(self, plan.guarantee)
             *own, choice, score, last = seeds(self.random_state, len(candidates) + _BLOCK_SEEDS)
             with progress_of(self, context) as progress:
+                jobs = jobs_of(self, searched.X)
                 tasks = zip(candidates, plan.fits, fitted, own, strict=True)
-                found = Parallel(n_jobs=self.n_jobs, verbose=0, **_ONE_BY_ONE)(
+                found = Parallel(n_jobs=jobs, verbose=0, **_ONE_BY_ONE)(
                     delayed(searched.tried)(*task, compared) for task in tasks
                 )
                 progressing = with_progress(found, "candidates", len(candidates))

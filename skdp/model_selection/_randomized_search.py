@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
@@ -14,7 +13,7 @@ from skdp._recording import one_of_runs, without_facts
 from skdp._validation import boolean, finite, is_auto, short_repr
 from skdp.learner import charge, unchanged_on_error
 from skdp.mechanisms import n_random_runs
-from skdp.model_selection._candidates import REFUSED
+from skdp.model_selection._candidates import about_the_rows
 from skdp.model_selection._plans import (
     RandomPlanner,
     check_rows_of_runs,
@@ -22,7 +21,7 @@ from skdp.model_selection._plans import (
     refit_share,
 )
 from skdp.model_selection._search import BaseDPSearch, check_names, value_of
-from skdp.model_selection._searched import Searched
+from skdp.model_selection._searched import Searched, jobs_of
 from skdp.pipeline._plan import quiet, seeds
 from skdp.privacy import parallel, random_runs_gamma
 
@@ -99,7 +98,7 @@ class DPRandomizedSearch(BaseDPSearch):
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
 
     n_jobs : int, default=None
-        Runs at the same time, as in joblib.
+        Runs at the same time, as in joblib; one of rows of a source.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise, the parameters and the number of runs from the operating system.
@@ -236,15 +235,16 @@ class DPRandomizedSearch(BaseDPSearch):
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
             What the estimator takes.
 
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or str
+            Labels or targets, or the name of their column in ``X``.
 
-        groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. All guarantees are then for users, each of whom has
-            all rows in one block and counts once; the estimator must take groups. None protects
-            single rows.
+        groups : array-like of shape (n_samples,) or str, default=None
+            Id of the user who owns each row, or the name of their column. All guarantees are then
+            for users, each of whom has all rows in one block and counts once; the estimator must
+            take groups. None protects single rows.
 
         Returns
         -------
@@ -328,7 +328,7 @@ class DPRandomizedSearch(BaseDPSearch):
         source = noise_source(number)
         count = n_random_runs(eta=plan.eta, gamma=plan.gamma, random_state=source)  # never cut
         own = seeds(runs, _BLOCK_SEEDS * count)
-        found = Parallel(n_jobs=self.n_jobs, verbose=0)(
+        found = Parallel(n_jobs=jobs_of(self, rows[0]["X"]), verbose=0)(
             delayed(_run)(plan, self.param_distributions, rows, *own[i : i + _BLOCK_SEEDS])
             for i in range(0, _BLOCK_SEEDS * count, _BLOCK_SEEDS)
         )
@@ -349,10 +349,9 @@ def _run(plan, distributions, rows, drawn, fitted, scored):
         model = plan.searched.fitted_or_none(params, plan.fit, fitted, rows[0])
         if model is None or not plan.covers(model, plan.fits):
             return None, None, None
-        with warnings.catch_warnings(), suppress(Exception), quiet():
+        with warnings.catch_warnings(), about_the_rows(), quiet():
             warnings.simplefilter("ignore")  # which run would warn may depend on the rows
             return params, model, plan.evaluation(model, **rows[1], noise=noise_source(scored))
-        raise ValueError(REFUSED)
 
 
 def _ranked(evaluation):

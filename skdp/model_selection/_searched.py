@@ -22,17 +22,9 @@ from skdp.metrics._releases import MEANS, check_scoring, public_range
 from skdp.model_selection._candidates import Candidates
 from skdp.pipeline import DPPipeline
 from skdp.pipeline._wrappers import Schema, learner_with_path
+from skdp.rows import _inputs as inputs
 from skdp.rows import _users
-from skdp.rows._inputs import (
-    checked_data,
-    count_of_rows,
-    encode_labels,
-    framed,
-    knows_count,
-    names_of,
-    rows_of,
-    without_values,
-)
+from skdp.rows._source_frames import opened_frame
 
 _GRID_SHIFT, _GRID_PLACE = 11, 2.0**-53  # keys of 64 bits as floats in [0, 1)
 _SEED = 17  # of the public permutation: the same for all
@@ -119,6 +111,8 @@ class Blocks:
                 places = np.array([_place(key) for key in self._keys(X, n_samples)])
             else:
                 first = np.unique(users.codes, return_index=True)[1]
+                if inputs.is_of_source(X):
+                    groups, first = X.owner_ids, groups[first]
                 keys = _users.id_keys(groups, first, _SEED)
                 places = (keys >> np.uint64(_GRID_SHIFT)) * _GRID_PLACE
             block = np.searchsorted(np.cumsum(self.fractions)[:-1], places, side="right")
@@ -133,6 +127,10 @@ class Blocks:
         return parts
 
     def _keys(self, X, n_samples):
+        if inputs.is_of_source(X):
+            by_name = isinstance(self.row_key, str) and self.row_key in (X.column_names or ())
+            parts = (X.taken([self.row_key]) if by_name else X).frames()
+            return [key for rows in parts for key in self._keys(rows, inputs.count_of_rows(rows))]
         if callable(self.row_key):
             keys = _made(self.row_key, X)
         else:
@@ -150,7 +148,7 @@ def _made(row_key, X):
 
 
 def _column(X, key):
-    columns = names_of(X)
+    columns = inputs.names_of(X)
     if columns is not None and key in columns:
         return X[key]
     if isinstance(X, list | tuple) and not isinstance(key, str):
@@ -226,7 +224,7 @@ class Searched(Candidates):
         -------
         Searched
         """
-        X, y = _checked(search, X, y, counts=groups is None)
+        X, y, groups = _checked(search, X, y, groups)
         users, n_units = _users.Users.of(groups, len(y)), len(y)
         if users is not None:
             groups, n_units = _users.ids_of(groups), users.n_users
@@ -250,7 +248,7 @@ class Searched(Candidates):
             declared = search.classes
             if declared is None:
                 declared = getattr(learner, "classes", None)
-            classes, _ = encode_labels(y, declared)
+            classes, _ = inputs.encode_labels(y, declared)
             if f"{within}classes" in known:
                 estimator.set_params(**{f"{within}classes": classes})
         else:
@@ -302,7 +300,7 @@ class Searched(Candidates):
         """Rows of each block by name, as fits are given them; with `Users` those of the last."""
         _, *others = self.rows
         parts = [
-            {"X": rows_of(self.X, here), **{name: self.rows[name][here] for name in others}}
+            {"X": inputs.rows_of(self.X, here), **{name: self.rows[name][here] for name in others}}
             for here in blocks.parts(self.X, len(self.y), self.groups)
         ]
         last = parts[-1]
@@ -323,24 +321,41 @@ class Searched(Candidates):
         return DummyClassifier(strategy="prior").fit(self.classes[:, None], self.classes)
 
 
-def _checked(search, X, y, *, counts):
-    """Rows and targets, well formed; what a pipeline prepares stays as it is."""
+def jobs_of(search, X):
+    """Candidates that are fitted at once: one where each of them reads a source."""
+    return 1 if inputs.is_of_source(X) else search.n_jobs
+
+
+def _checked(search, X, y, groups):
+    """Rows, targets and owners, well formed; what a pipeline prepares stays as it is."""
     if y is None:
         raise ValueError(
             f"{type(search).__name__} requires y to be passed, but the target y is None."
         )
+    is_numeric = is_regressor(search.estimator)
+    given = inputs.in_memory(X, y, groups)
+    if given is None:
+        if getattr(search, "n_jobs", None) not in (None, 1):
+            raise ValueError(
+                "n_jobs must be None or 1 for rows of a source, which is read by one fit after "
+                f"the other; got {short_repr(search.n_jobs)}."
+            )
+        X, y, groups = opened_frame(X, y, groups, numeric=is_numeric, ids=True)
+        search._store_columns(Schema.of(X))
+        return X, y, groups
+    X, y, groups = given
+    counts = groups is None
     if not isinstance(search.estimator, DPPipeline):
-        numeric = is_regressor(search.estimator)
-        checked, y = checked_data(search, X, y, numeric=numeric, counts=counts)
-        return (X if hasattr(X, "columns") else checked), y
-    with without_values("y", counts=counts and knows_count(search)):
+        checked, y = inputs.checked_data(search, X, y, numeric=is_numeric, counts=counts)
+        return (X if hasattr(X, "columns") else checked), y, groups
+    with inputs.without_values("y", counts=counts and inputs.knows_count(search)):
         y = column_or_1d(y, warn=True)
-    X = framed(X)
+    X = inputs.framed(X)
     if sparse.issparse(X):
         X = X.tocsr()
-    elif count_of_rows(X) is None:
+    elif inputs.count_of_rows(X) is None:
         X = np.asarray(X)
-    if count_of_rows(X) != len(y):
+    if inputs.count_of_rows(X) != len(y):
         raise ValueError("X and y must have as many rows.")
     search._store_columns(Schema.of(X))
-    return X, y
+    return X, y, groups

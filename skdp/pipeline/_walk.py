@@ -218,13 +218,17 @@ class Walk:
             if by_dtype:
                 self.caveats += [DTYPES, LEVELS] if columns.levels else [DTYPES]
             taken.append(schema.positions(columns, inner))
-            changed.append((name, part, columns))
             part = fitted.get(name, part)
-            if not _makes_nothing(part, selected):
+            is_left_out = _makes_nothing(part, selected)
+            # What has no columns asks for no groups.
+            changed.append((name, "drop" if is_left_out else part, columns))
+            if not is_left_out:
                 yield name, part, selected
         remainder, rest = fitted.get("remainder", step.remainder), schema.rest(taken)
         if not _makes_nothing(remainder, rest):
             yield "remainder", remainder, rest
+        elif self.change:
+            step.remainder = "drop"
         if self.change:
             step.transformers = changed
 

@@ -444,6 +444,8 @@ def per_row(function, X):
     """Numbers of rows that are a function of each row, computed block by block."""
     if sparse.issparse(X):
         return function(X.astype(np.float64, copy=False))
+    if hasattr(X, "per_row"):
+        return X.per_row(function)
     parts = [function(block) for block in row_blocks(X, every(X.shape[0]))]
     return np.concatenate(parts) if parts else function(np.empty((0, X.shape[1])))
 
@@ -563,6 +565,13 @@ class RowBlocks(Blocks):
         into[:, :-1] = rows
         into[:, -1] = self.constant
         return into
+
+    def labels(self):
+        """Codes of the rows of each block, for which no rows are read."""
+        if self._codes is None:
+            return (codes for _, codes in self.blocks)
+        codes = self._codes if self._order is None else self._codes[self._order]
+        return (self.whole(codes[a:b]) for a, b in itertools.pairwise(self._bounds))
 
     @staticmethod
     def whole(codes):

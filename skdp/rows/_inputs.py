@@ -23,6 +23,7 @@ from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from skdp._validation import short_repr
+from skdp.exceptions import SourceChangedError
 
 _AS_THEY_ARE = ("builtins", "numpy", "scipy", "pandas", "polars")
 
@@ -153,14 +154,17 @@ def rows_of(X, positions):
 
     Parameters
     ----------
-    X : {ndarray, frame, sparse matrix, list}
+    X : {ndarray, frame, sparse matrix, list, SourceFrame}
 
     positions : ndarray of int
+        Of rows of a source they increase.
 
     Returns
     -------
     The same kind of table.
     """
+    if is_of_source(X):
+        return X.rows_at(positions)
     if hasattr(X, "iloc"):
         dtypes = X.dtypes.items() if hasattr(X, "columns") else ()
         swapped = {name: d for name, d in dtypes if isinstance(d, np.dtype) and not d.isnative}
@@ -255,7 +259,7 @@ def ours_as_they_are(*, counts=True):
     with without_values(counts=counts):
         try:
             yield
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, SourceChangedError) as error:
             if not raised_here(error):
                 raise
             ours = error

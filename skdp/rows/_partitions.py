@@ -200,6 +200,22 @@ class PartitionedRows(SourceRows):
         list of (int, int, tuple of ndarray)
             Number of the first block, and the sum of as many as two to the second number.
         """
+        summed = partial(_summed, data, part)
+        found, edges = self._asked(partial(_added, summed), codes)
+        found += [(i, 0, summed(i, *block)) for i, block in edges]
+        return sorted(found, key=lambda entry: entry[0])
+
+    def per_row(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Numbers of rows that are a function of each row, in order."""
+        found, edges = self._asked(partial(_of_rows, function), np.zeros(self.shape[0], np.int8))
+        found += [(i, function(block)) for i, (block, _) in edges]
+        return np.concatenate([part for _, part in sorted(found, key=lambda entry: entry[0])])
+
+    def _asked(self, work: Callable[[Iterator[Any]], list[Any]], codes: np.ndarray) -> Any:
+        """What workers make of the blocks within their partitions, and the other blocks.
+
+        Blocks come with their numbers and codes.
+        """
         known = self._partitions
         arguments = [
             (start, stop, first, self.checks[first:last], codes[first * LENGTH : last * LENGTH])
@@ -207,34 +223,49 @@ class PartitionedRows(SourceRows):
                 known.starts[:-1], known.starts[1:], known.within, strict=True
             )
         ]
-        work = partial(_partition_sums, data, part)
-        entries: list[Any] = []
+        found: list[Any] = []
         with unshown(SourceChangedError):
-            for found in self.source.run(self.columns, work, arguments):
-                entries += found or []
-        for i, block in known.edges():
-            own = codes[i * LENGTH : (i + 1) * LENGTH]
-            entries.append((i, 0, part(data, i, data.clipped(block), data.whole(own))))
-        return sorted(entries, key=lambda entry: entry[0])
+            for some in self.source.run(self.columns, partial(_on_blocks, work), arguments):
+                found += some or []
+        return found, [
+            (i, (block, codes[i * LENGTH : (i + 1) * LENGTH])) for i, block in known.edges()
+        ]
 
 
-def _partition_sums(data: Any, part: Any, table: Any, argument: Any) -> list[Any]:
-    """Sums of the blocks within one partition, on a worker."""
+def _on_blocks(work: Callable[[Iterator[Any]], list[Any]], table: Any, argument: Any) -> Any:
+    """What a function makes of the blocks within one partition, on a worker."""
     start, stop, first, checks, codes = argument
     rows = numbers(table)
     if len(rows) != stop - start:
         raise SourceChangedError(CHANGED)
     rows = rows[first * LENGTH - start :]
     bounds = [min(i * LENGTH, len(rows)) for i in range(len(checks) + 1)]
+
+    def blocks() -> Iterator[Any]:
+        for place, (check, block) in enumerate(zip(checks, cut([rows], bounds), strict=True)):
+            if checksum(block) != check:
+                raise SourceChangedError(CHANGED)
+            yield first + place, block, codes[place * LENGTH : place * LENGTH + len(block)]
+
+    return work(blocks())
+
+
+def _summed(data: Any, part: Any, i: int, block: np.ndarray, codes: np.ndarray) -> Any:
+    return part(data, i, data.clipped(block), data.whole(codes))
+
+
+def _of_rows(function: Callable[[np.ndarray], np.ndarray], blocks: Iterator[Any]) -> list[Any]:
+    return [(i, function(block)) for i, block, _ in blocks]
+
+
+def _added(summed: Callable[..., Any], blocks: Iterator[Any]) -> list[Any]:
+    """Sums of aligned powers of two of blocks, and the first of each."""
     sums: list[PairwiseSum] = []
-    for place, (check, block) in enumerate(zip(checks, cut([rows], bounds), strict=True)):
-        if checksum(block) != check:
-            raise SourceChangedError(CHANGED)
-        own = data.whole(codes[place * LENGTH : place * LENGTH + len(block)])
-        found = part(data, first + place, data.clipped(block), own)
+    for i, block, own in blocks:
+        found = summed(i, block, own)
         sums = sums or [PairwiseSum(()) for _ in found]
         for total, one in zip(sums, found, strict=True):
-            total.add(one, first + place)
+            total.add(one, i)
     return [
         (entries[0][0], entries[0][1], tuple(entry[2] for entry in entries))
         for entries in zip(*(total.entries for total in sums), strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.exceptions import SourceChangedError
-from skdp.rows._inputs import framed, ours_as_they_are
+from skdp.rows._inputs import framed, ours_as_they_are, rows_of
 from skdp.rows._sources import (
     CHANGED,
     BlockSource,
@@ -27,8 +27,10 @@ from skdp.rows._sums import LENGTH
 _FIRST = 1024  # rows that say what columns there are
 
 
-def frame_of(block: Any) -> Any:
-    """A block as transformers take it: an array, or a frame of pandas."""
+def frame_of(block: Any, names: Any) -> Any:
+    """A block as transformers take it: an array, or where columns have names a frame of pandas."""
+    if names is not None and isinstance(block, np.ndarray):
+        return importlib.import_module("pandas").DataFrame(block, columns=list(names))
     return block.to_pandas(date_as_object=False) if hasattr(block, "num_rows") else framed(block)
 
 
@@ -114,10 +116,24 @@ class SourceFrame:
         What blocks go through.
 
     first : {ndarray, frame}
-        Some of the rows.
+        Some of the rows of the source.
+
+    Attributes
+    ----------
+    chosen : ndarray of bool or None
+        Which rows of the source these are; None is all of them.
+
+    owner_ids : ndarray of shape (n_users,) or None
+        Ids of users, by their codes.
+
+    checked : SourceRows or None
+        Of a fit that read these rows as numbers, for the next one.
     """
 
     ndim = 2
+    chosen: Any = None
+    owner_ids: Any = None
+    checked: Any = None
 
     def __init__(
         self, source: Any, columns: Any, n_rows: int, checks: Any, first: Any, steps: tuple = ()
@@ -125,14 +141,34 @@ class SourceFrame:
         self.source, self.read, self.n_rows, self.steps = source, columns, n_rows, steps
         self.checks, self.first = checks, first
 
+    def _with(self, *, read: Any, first: Any, steps: tuple) -> "SourceFrame":
+        """The same rows, with other columns or steps."""
+        made = SourceFrame(self.source, read, self.n_rows, self.checks, first, steps)
+        made.chosen = self.chosen
+        return made
+
     def frames(self) -> Iterator[Any]:
         """All rows, a block at a time."""
-        prints = Fingerprints(self.checks)
+        prints, here = Fingerprints(self.checks), 0
         for block in opened(self.source, self.read):
-            rows = frame_of(block)
+            rows = frame_of(block, self.read)
             prints.add(rows, list(range(rows.shape[1])) if self.read is None else self.read)
+            if self.chosen is not None:
+                places = np.flatnonzero(self.chosen[here : here + rows.shape[0]])
+                here += rows.shape[0]
+                if not len(places):
+                    continue
+                rows = rows_of(rows, places)
             yield self._stepped(rows)
         prints.close()
+
+    def rows_at(self, positions: np.ndarray) -> "SourceFrame":
+        """Rows at some positions, which increase."""
+        made = self._with(read=self.read, first=self.first, steps=self.steps)
+        every = np.ones(self.n_rows, bool) if self.chosen is None else self.chosen
+        made.chosen, made.n_rows = np.zeros(len(every), bool), len(positions)
+        made.chosen[np.flatnonzero(every)[positions]] = True
+        return made
 
     def _stepped(self, rows: Any) -> Any:
         """What the steps make of some rows."""
@@ -174,28 +210,25 @@ class SourceFrame:
 
     def mapped(self, step: Any) -> "SourceFrame":
         """What a step makes of the rows."""
-        steps = (*self.steps, step)
-        first = step(self.first)
-        return SourceFrame(self.source, self.read, self.n_rows, self.checks, first, steps)
+        return self._with(read=self.read, first=step(self.first), steps=(*self.steps, step))
 
     def taken(self, columns: Any) -> "SourceFrame":
         """Some of the columns, as a part of a ColumnTransformer takes them."""
         is_named = isinstance(columns, list) and self.read is not None
         if is_named and not self.steps and set(columns) <= set(self.read):
-            first = self.first[columns]
-            return SourceFrame(self.source, columns, self.n_rows, self.checks, first)
+            return self._with(read=columns, first=self.first[columns], steps=())
         return self.mapped(lambda rows: _taken(rows, columns))
 
     @property
     def is_partitioned(self) -> bool:
         """Whether workers have parts of the rows."""
-        return getattr(self.source, "is_partitioned", False)
+        return self.chosen is None and getattr(self.source, "is_partitioned", False)
 
     def run(self, columns: Any, function: Any, arguments: Any = None) -> list[Any]:
         """What a function says of each partition, if the source has any, and of its argument."""
 
         def prepared(block: Any, argument: Any) -> Any:
-            rows = self._stepped(frame_of(block))
+            rows = self._stepped(frame_of(block, self.read))
             return function(rows if columns is None else rows[list(columns)], argument)
 
         return self.source.run(self.read, prepared, arguments)
@@ -278,7 +311,7 @@ def predictions(X: Any, ask: Callable[[Any], Any], features: Any, names: Any) ->
 
     def read(columns: Any) -> Iterator[Any]:
         for block in opened(source, chosen, ValueError):
-            found = ask(frame_of(block))
+            found = ask(frame_of(block, chosen))
             found = found.toarray() if issparse(found) else np.asarray(found)
             found = found.reshape(len(found), -1)
             yield found if columns is None else found[:, [names.index(one) for one in columns]]
@@ -287,7 +320,7 @@ def predictions(X: Any, ask: Callable[[Any], Any], features: Any, names: Any) ->
 
 
 def opened_frame(
-    X: Any, y: Any, groups: Any, *, numeric: bool = False
+    X: Any, y: Any, groups: Any, *, numeric: bool = False, ids: bool = False
 ) -> tuple[SourceFrame, Any, Any]:
     """Rows of a source for a pipeline, with labels or targets and owners in memory.
 
@@ -302,12 +335,16 @@ def opened_frame(
     numeric : bool, default=False
         Whether targets are numbers.
 
+    ids : bool, default=False
+        Whether rows know the ids of their owners.
+
     Returns
     -------
     X : SourceFrame
         Of all other columns.
 
     y, groups : ndarray or None
+        Owners are numbers, in the order in which they first come.
     """
     if isinstance(X, SourceFrame):
         return X, y, groups
@@ -318,7 +355,8 @@ def opened_frame(
         names = others.features
         for block in opened(source, others.wanted, ValueError):
             others.add(block)
-            rows = frame_of(block if names is None else first_columns(block, len(names)))
+            block = block if names is None else first_columns(block, len(names))
+            rows = frame_of(block, names)
             prints.add(rows, list(range(rows.shape[1])) if names is None else names)
             n_rows += rows.shape[0]
             first = rows_between(rows, 0, _FIRST) if first is None else first
@@ -329,8 +367,11 @@ def opened_frame(
         users = others.users(n_rows)
         if labels is not None:
             found = labels[found]
-        owners = None if users is None else users.codes
-        return SourceFrame(source, names, n_rows, prints.found, first), found, owners
+        rows = SourceFrame(source, names, n_rows, prints.found, first)
+        if users is None:
+            return rows, found, None
+        rows.owner_ids = others.owner_ids(users) if ids else None
+        return rows, found, users.codes
 
 
 class ColumnsOfSource:

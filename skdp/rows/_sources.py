@@ -31,10 +31,11 @@ from skdp.rows._inputs import (
     real_targets,
 )
 from skdp.rows._sums import LENGTH
-from skdp.rows._users import Users, checked_ids, unique_ids
+from skdp.rows._users import Users, checked_ids, ids_of, unique_ids
 
-# Rows that a file is asked for at once, and that are converted at once.
-_BATCH, _PART = 2**15, 2**13
+# Rows that a file is asked for, and that are converted, at once: more would be decoded ahead.
+_PART = 2**13
+_SLICE = 2**19  # rows of a query that is run anew for each slice
 
 _FEW = 64  # rows whose columns are in the nearest cache
 
@@ -206,7 +207,7 @@ def _of_stream(rows: Any) -> RowSource:
 
 def _of_dataset(dataset: Any) -> RowSource:
     # Of Parquet a row group would be read at once, and several ahead.
-    options: Any = dict(batch_size=_BATCH, batch_readahead=1, fragment_readahead=0)
+    options: Any = dict(batch_size=_PART, batch_readahead=1, fragment_readahead=0)
     if getattr(getattr(dataset, "format", None), "default_extname", "") == "parquet":
         options["fragment_scan_options"] = importlib.import_module(
             "pyarrow.dataset"
@@ -224,10 +225,10 @@ def _of_query(query: Any) -> RowSource:
         if hasattr(query, "collect_batches"):
             yield from (part.to_arrow() for part in chosen.collect_batches(maintain_order=True))
             return
-        for start in itertools.count(0, 16 * _BATCH):
-            part = chosen.slice(start, 16 * _BATCH).collect()
+        for start in itertools.count(0, _SLICE):
+            part = chosen.slice(start, _SLICE).collect()
             yield part.to_arrow()
-            if len(part) < 16 * _BATCH:
+            if len(part) < _SLICE:
                 return
 
     return BlockSource(query.collect_schema().names(), read, "query")
@@ -527,6 +528,11 @@ class Codes:
             return np.array(list(self._known), dtype=np.result_type(*self._dtypes))
         if kinds <= set("SU") or (len(self._dtypes) == 1 and kinds != {"O"}):
             return np.array(list(self._known))
+        return self.keys
+
+    @property
+    def keys(self) -> np.ndarray:
+        """The same, each as it came."""
         found = np.empty(len(self._known), dtype=object)
         found[:] = list(self._known)
         return found
@@ -615,6 +621,12 @@ class Companions:
             )
         return users
 
+    def owner_ids(self, users: Users) -> np.ndarray:
+        """Id of each user, by their number."""
+        if isinstance(self._groups, str):
+            return self._owners.keys
+        return ids_of(self._groups)[np.unique(users.codes, return_index=True)[1]]
+
     def targets(self, n_rows: int, *, counts: bool = True) -> tuple[Any, Any]:
         """Targets and None, or codes of labels and these; None of both where there is no y."""
         if self._y is None:
@@ -667,6 +679,26 @@ def read_source(
     source = row_source(X)
     others = Companions(source, y if learns else None, groups, numeric=is_regressor(estimator))
     counts = groups is None and knows_count(estimator)
+    rows = getattr(source, "checked", None)  # candidates of a search read the same
+    if not isinstance(rows, SourceRows) or others.wanted != others.features:
+        rows = _checked_numbers(source, others, counts)
+        if hasattr(source, "checked"):
+            source.checked = rows
+    n_rows, estimator.n_features_in_ = rows.shape
+    vars(estimator).pop("feature_names_in_", None)
+    names = rows.columns
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    users = others.users(n_rows)
+    found, labels = others.targets(n_rows, counts=counts)
+    if labels is None:
+        return rows, found, users, None
+    classes, places = encode_labels(labels, getattr(estimator, "classes", None))
+    return rows, _small(places, len(classes))[found], users, classes
+
+
+def _checked_numbers(source: Any, others: Companions, counts: bool) -> SourceRows:
+    """Rows of a source with their checksums, after a pass that checks them."""
     width: Any = None if others.names is None else len(others.features)
     if width == 0:
         raise ValueError("X must have a column beside y and groups.")
@@ -694,15 +726,4 @@ def read_source(
     if not n_rows:
         raise ValueError("X must have at least one row.")
     rows = SourceRows(source, names, checks, (n_rows, n_columns))
-    if partitions is not None:
-        rows = _partitions().PartitionedRows(rows, partitions)
-    estimator.n_features_in_ = n_columns
-    vars(estimator).pop("feature_names_in_", None)
-    if names is not None and all(isinstance(name, str) for name in names):
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    users = others.users(n_rows)
-    found, labels = others.targets(n_rows, counts=counts)
-    if labels is None:
-        return rows, found, users, None
-    classes, places = encode_labels(labels, getattr(estimator, "classes", None))
-    return rows, _small(places, len(classes))[found], users, classes
+    return rows if partitions is None else _partitions().PartitionedRows(rows, partitions)

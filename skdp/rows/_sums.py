@@ -6,6 +6,7 @@ adds to these depends on no other row. Where rows have owners, a user adds the s
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -438,20 +439,22 @@ def score_slopes(data, weights, steepest, largest, along=None):
         weights = np.vstack([np.zeros_like(weights), weights])
     model = _exact_model(data, weights)
     scaled = None if along is None else _exact_model(data, along)
-    slopes, curvatures = [], []
-    for rows, codes in data.blocks:
-        scores = _below_top(rows, model, _LOWEST)
-        probabilities = np.exp(scores)
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
-        if scaled is not None:
-            scores = _below_top(rows, scaled, _LOWEST_ALONG)
-        mean = (probabilities * scores).sum(axis=1)
-        slope = scores[np.arange(len(codes)), codes] - mean
-        variance = (probabilities * (scores - mean[:, np.newaxis]) ** 2).sum(axis=1)
-        curvatures.append(float(np.minimum(variance, largest[1]).sum()))
-        slopes.append(float(np.clip(slope, -steepest, largest[0]).sum()))
+    part = partial(_slopes_part, model, scaled, steepest, largest)
     error = slopes_error(data.n_samples, len(weights), steepest, is_along=along is not None)
-    return np.array([math.fsum(slopes), math.fsum(curvatures)]), error
+    return data.sums_of(part, (2,))[0], error
+
+
+def _slopes_part(model, scaled, steepest, largest, data, i, rows, codes):
+    scores = _below_top(rows, model, _LOWEST)
+    probabilities = np.exp(scores)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    if scaled is not None:
+        scores = _below_top(rows, scaled, _LOWEST_ALONG)
+    mean = (probabilities * scores).sum(axis=1)
+    slope = scores[np.arange(len(codes)), codes] - mean
+    variance = (probabilities * (scores - mean[:, np.newaxis]) ** 2).sum(axis=1)
+    slopes = np.clip(slope, -steepest, largest[0]).sum()
+    return (np.array([slopes, np.minimum(variance, largest[1]).sum()]),)
 
 
 def slopes_error(n_samples, n_classes, steepest, is_along=False):
@@ -480,9 +483,9 @@ def slopes_error(n_samples, n_classes, steepest, is_along=False):
     K classes one for each. So the errors of a row are means, under its probabilities, of powers of
     how far its scores are below the largest: of the first and second, K times over, and of the
     third, a few times. A mean of the power j is at most ``(log(K - 1) + j)^j``. Few rows of a
-    block are added at a time, and what blocks add without error. Other scores are no further below
-    their largest than 12, which bounds two of these powers, and the third is of the scores that
-    probabilities are of.
+    block are added at a time, and blocks in pairs. Other scores are no further below their largest
+    than 12, which bounds two of these powers, and the third is of the scores that probabilities
+    are of.
     """
     reach = math.log(n_classes - 1) + 3.0
     largest = _LOWEST_ALONG if is_along else reach
@@ -506,7 +509,7 @@ def class_counts(data, n_outputs):
         Without rounding errors.
     """
     counts = np.zeros(max(2, n_outputs))
-    for i, (_, codes) in enumerate(data.blocks):
+    for i, codes in enumerate(data.labels()):
         shares = None if data.shares is None else data.shares[i]
         counts += cell_counts(codes, len(counts), shares)
     return counts[1:] if n_outputs == 1 else counts

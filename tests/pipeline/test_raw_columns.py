@@ -81,6 +81,14 @@ def test_a_frame_with_all_kinds_of_columns(frame, columns, groups):
     assert {"insured", "ward_A", *(f"{part}_sp_0" for part in PARTS)} <= set(names)
 
 
+def test_parts_without_columns_need_no_groups():
+    rows = patients()[["age"]].fillna(50.0).astype(float)
+    model = pipeline(None).fit(rows, rows["age"] > 50, groups=np.arange(N) // 3)
+    assert model.guarantee_.unit == "user"
+    columns = model.named_steps["prepare"]["columns"].transformers_
+    assert [part for name, part, _ in columns if name == "categorical"] == ["drop"]
+
+
 def test_the_budget_is_for_what_is_learned():
     rows = patients()
     parts = ["prepare__columns__numeric", "prepare__columns__datetime__scaled__year"]

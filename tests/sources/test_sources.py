@@ -22,7 +22,6 @@ from skdp.exceptions import SourceChangedError
 from skdp.learner import PrivateEstimator, Sequence, SumRelease
 from skdp.linear_model import DPLinearRegression, DPPoissonRegressor
 from skdp.metrics import dp_evaluate
-from skdp.model_selection import DPGridSearch
 from skdp.privacy import BudgetLedger
 from skdp.rows import RowSource, row_source
 
@@ -434,12 +433,6 @@ def test_one_column_is_not_both_label_and_owner():
     for rows in (ROWS[[*FEATURES, "two"]], Chunks(ROWS[[*FEATURES, "two"]])):
         with pytest.raises(ValueError, match="another column than y"):
             DPLogisticRegression(1.0, 1e-6).fit(rows, "two", groups="two")
-
-
-def test_searches_say_that_they_take_rows_in_memory():
-    search = DPGridSearch(DPLogisticRegression(), {"C": [1.0]}, epsilon=1.0)
-    with pytest.raises(ValueError, match="rows in memory"):
-        search.fit(Chunks(ROWS[FEATURES]), ROWS["two"])
 
 
 def test_models_hold_no_rows():

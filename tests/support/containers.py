@@ -19,6 +19,7 @@ from scipy import sparse
 
 try:
     import pyarrow as pa
+    import pyarrow.dataset as ds
 except ImportError:  # frames of pandas take its place
     pa = None
 
@@ -90,9 +91,9 @@ def rows(draw, n, d, world, *, unit=1.0, allows_text=False):
         given, container = table.given, as_array
     table.given = given
     table.told = f"{content} {n}x{d} {container.__name__} {sorted(table.faults)} {table.told}"
-    if not n or not d:
+    if not n or (not d and content != "void"):  # which has two columns of its own
         table.faults.add("empty")
-    if table.faults:
+    if table.faults - {"source"}:
         table.exact = None
     return table
 
@@ -303,8 +304,36 @@ def polars_by_column(draw, table):
 
 
 def lazy(draw, table):
-    table.faults.add("lazy")
-    return pl.DataFrame(table.given, schema=_texts_for(table)).lazy()
+    made = pl.DataFrame(table.given, schema=_texts_for(table)).lazy()
+    table.faults.add("source")
+    return made
+
+
+class Parts:
+    """A source whose blocks end anywhere."""
+
+    def __init__(self, rows, names, ends):
+        self.column_names, self.rows, self.ends = names, rows, ends
+
+    def blocks(self, columns=None):
+        for part in np.split(self.rows, self.ends):
+            if columns is None or self.column_names is None:
+                yield part
+            else:
+                yield part[:, [self.column_names.index(name) for name in columns]]
+
+
+def parts(draw, table):
+    names = None if draw.chance(0.3) else _texts_for(table)
+    ends = np.sort(draw.rng.integers(0, len(table.given) + 1, 2))
+    table.faults.add("source")
+    return Parts(table.given, names, ends)
+
+
+def dataset(draw, table):
+    made = ds.dataset(arrow(draw, table))
+    table.faults.add("source")
+    return made
 
 
 def arrow(draw, table):
@@ -393,10 +422,9 @@ CONTAINERS = (
     *(masked, frame, frame, late_index, nullable, float64_nullable, categories, texts),
     *(sparse_frame, arrow_frame, arrow_frame, polars, polars_by_column, arrow, arrow),
     *(sparse_matrix, sparse_matrix, sparse_matrix, sparse_matrix),
+    *(lazy, parts, dataset),
 )
-MISSHAPEN = (
-    *(three_dimensions, one_dimension, no_dimension, ragged, by_name, generator, lazy, matrix),
-)
+MISSHAPEN = (*(three_dimensions, one_dimension, no_dimension, ragged, by_name, generator, matrix),)
 
 
 # Targets
@@ -573,6 +601,8 @@ def fingerprint(value):
         ]
     if pa is not None and isinstance(value, pa.Table | pa.Array | pa.ChunkedArray):
         return repr(value.to_pylist())
+    if isinstance(value, Parts):
+        return fingerprint(value.rows)
     if isinstance(value, list | tuple):
         return type(value), [fingerprint(part) for part in value]
     if isinstance(value, dict):
