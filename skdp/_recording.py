@@ -293,7 +293,8 @@ class Facts:
     """
 
     def __init__(self, before: Iterable[Fact] = ()) -> None:
-        self._entries: list[Fact] = []
+        # A fact without them, scales, sensitivities and times of each.
+        self._entries: list[list[Any]] = []
         self._places: dict[Fact, int] = {}  # of those that are empty yet
         # Laws stay alive here, so that no other one has the place in memory of one of them.
         self._known: dict[tuple, tuple[Any, int]] = {}
@@ -330,21 +331,21 @@ class Facts:
             blank = Fact("", kind[1], None, None, None, None, 0)
         if blank not in self._places:
             self._places[blank] = len(self._entries)
-            self._entries.append(blank)
+            self._entries.append([blank, None, None, 0])
         return self._places[blank]
 
     def _extend(self, place: int, scales: Any, sensitivities: Any, times: int) -> None:
-        fact = self._entries[place]
-        self._entries[place] = replace(
-            fact,
-            scales=_including(fact.scales, scales),
-            sensitivities=_including(fact.sensitivities, sensitivities),
-            times=fact.times + times,
-        )
+        entry = self._entries[place]
+        entry[1] = _including(entry[1], scales)
+        entry[2] = _including(entry[2], sensitivities)
+        entry[3] += times
 
     def as_tuple(self) -> tuple[Fact, ...]:
         """Entries in the order of their first releases."""
-        return tuple(self._entries)
+        return tuple(
+            replace(blank, scales=scales, sensitivities=sensitivities, times=times)
+            for blank, scales, sensitivities, times in self._entries
+        )
 
 
 def _including(bounds: tuple[float, float] | None, values: Iterable[float | None]) -> Any:

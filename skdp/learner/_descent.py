@@ -26,7 +26,7 @@ from skdp.exceptions import SolverError
 from skdp.learner._losses import Loss, check_loss
 from skdp.learner._sequence import CoefficientNoise, Run, divided
 from skdp.mechanisms import NoiseLaw, release
-from skdp.mechanisms._additive import check_span
+from skdp.mechanisms._additive import Lattice, check_span
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import _sums as sums
 from skdp.rows._blocks import RowBlocks
@@ -1172,6 +1172,8 @@ class NoisyDescent:
         # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.
         sensitivity = self.budget.n_records_changed * capped_sum.cap
         law = NoiseLaw.meeting(plan.step_guarantee, size=weights.size)
+        error = ROUNDING_OF_CAP * capped_sum.cap
+        lattice = Lattice.for_sensitivity(sensitivity, size=weights.size, error=error)
         for step_number in with_progress(
             range(plan.n_steps), "noisy gradient steps", plan.n_steps
         ):
@@ -1181,7 +1183,8 @@ class NoisyDescent:
                 gradient,
                 law=law,
                 sensitivity=sensitivity,
-                error=ROUNDING_OF_CAP * capped_sum.cap,
+                error=error,
+                lattice=lattice,
                 random_state=noise,
                 purpose="sum of the gradients at a released point, one step of a descent",
             )

@@ -443,8 +443,10 @@ class _Problem:
 
     def __init__(self, loss, data, penalty, tolerance, linear):
         self.loss, self.data, self.penalty, self.linear = loss, data, penalty, linear
-        self.tolerance, self.keeps_scores = tolerance, linear.size > data.dense_limit
-        self._exactly = False
+        self.tolerance, self._exactly = tolerance, False
+        # Of few rows conjugate gradients need at most as many products as there are rows.
+        is_wide = 2 * data.n_samples <= data.n_features
+        self.keeps_scores = is_wide or linear.size > data.dense_limit
 
     def steps(self):
         """Directions of Newton's method, as many unknowns allow."""

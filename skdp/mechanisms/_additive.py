@@ -213,8 +213,9 @@ class Lattice:
             raise ValueError("value must be finite to be released.")
         # Clamping before the noise does not expand distances, after it is post-processing.
         limit = _LARGEST * self.step
-        whole = np.rint(np.clip(value, -limit, limit) / self.step).astype(np.int64)
-        return np.clip(whole + noise, -_LARGEST, _LARGEST) * self.step
+        whole = np.rint(value.clip(-limit, limit) / self.step).astype(np.int64)
+        whole += noise
+        return whole.clip(-_LARGEST, _LARGEST) * self.step
 
 
 KINDS = ("laplace", "k_norm", "gaussian")
