@@ -33,7 +33,7 @@ class SolverError(RuntimeError):
 
 
 class SourceChangedError(RuntimeError):
-    """Rows of a source are others than those that were checked; the ledger stays charged."""
+    """Rows of a source are others than those that were checked; a charge made before stays."""
 
 
 class StaleStreamError(ValueError):

@@ -250,9 +250,10 @@ def dp_evaluate(
         Public bounds of the target, to which targets and predictions are clipped. None takes
         those of the estimator.
 
-    groups : array-like of shape (n_samples,), default=None
-        Id of the user who owns each row. Each user then counts the same, with the mean over their
-        rows, and the guarantee covers all rows of one. None protects single rows.
+    groups : array-like of shape (n_samples,) or str, default=None
+        Id of the user who owns each row, or the name of their column. Each user then counts the
+        same, with the mean over their rows, and the guarantee covers all rows of one. None
+        protects single rows.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         With "add-remove" the number of rows, or of users, is private, and part of the release.
@@ -431,10 +432,12 @@ class _Request(StatedGuarantee):
         """Check, plan, charge, release."""
         check_budget(self)
         check_is_fitted(estimator)
-        given = _inputs.in_memory(X, y, groups)
+        names = getattr(estimator, "feature_names_in_", ())
+        given = _inputs.in_memory(X, y, groups, known=names)
         if given is None:
-            X, y, groups = opened_frame(X, y, groups, numeric=is_regressor(estimator))
-            X = X.taken_if_known(getattr(estimator, "feature_names_in_", None))
+            numeric = is_regressor(estimator)
+            X, y, groups = opened_frame(X, y, groups, numeric=numeric, known=names)
+            X = X.taken_if_known(names if len(names) else None)
         else:
             X, y, groups = given
             X = _inputs.framed(X)

@@ -145,7 +145,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         Model of the last stage. Released under ``guarantee_``.
 
     best_epsilon_ : float
-        Budget of its fit, at ``delta``. Released under ``guarantee_``.
+        Budget of its fit, at ``delta``, or at a part of it where the deltas of stages add up, as
+        ``best_estimator_.guarantee_`` says. Released under ``guarantee_``.
 
     best_score_ : float
         Noisy score of that model, of rows that it has not learned from. It is optimistic, by less

@@ -108,7 +108,7 @@ class Blocks:
             block = np.repeat(np.arange(len(sizes)), sizes)[np.argsort(order)]
         else:
             if users is None:
-                places = np.array([_place(key) for key in self._keys(X, n_samples)])
+                places = self._places(X)
             else:
                 first = np.unique(users.codes, return_index=True)[1]
                 if inputs.is_of_source(X):
@@ -126,11 +126,16 @@ class Blocks:
             )
         return parts
 
-    def _keys(self, X, n_samples):
+    def _places(self, X):
+        parts = (X,)
         if inputs.is_of_source(X):
             by_name = isinstance(self.row_key, str) and self.row_key in (X.column_names or ())
             parts = (X.taken([self.row_key]) if by_name else X).frames()
-            return [key for rows in parts for key in self._keys(rows, inputs.count_of_rows(rows))]
+        found = [np.array(list(map(_place, self._keys(rows)))) for rows in parts]
+        return np.concatenate(found)
+
+    def _keys(self, X):
+        n_samples = inputs.count_of_rows(X)
         if callable(self.row_key):
             keys = _made(self.row_key, X)
         else:

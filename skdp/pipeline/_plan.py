@@ -238,6 +238,9 @@ class Plan:
         node, _ = walk.steps(steps, schema)
         walk.finish()
         learn = [leaf for leaf in node.leaves if leaf.guarantee is None]
+        for leaf in learn:
+            if leaf.n_features == 0 and schema.n_columns:
+                raise ValueError(f"steps must leave a column for step {leaf.path!r}; got none.")
         for leaf in learn if budgets else ():
             check_own_budget(leaf, model)
             leaf.estimator.set_params(adjacency=model.adjacency)

@@ -76,7 +76,7 @@ def fit_step(step: Any, X: SourceFrame, groups: Any) -> SourceFrame:
     elif isinstance(step, PrivateTransformer):
         step.fit(X, groups=groups)
     else:
-        step.fit(X.first)
+        step.fit(X.first, None)
     return X.mapped(step.transform)
 
 

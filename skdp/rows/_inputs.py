@@ -29,7 +29,12 @@ _AS_THEY_ARE = ("builtins", "numpy", "scipy", "pandas", "polars")
 
 
 def check_read(X):
-    """Refuse a query of polars that has not been run: it holds no rows yet."""
+    """Refuse what holds no rows yet: a path, and a query of polars that has not been run."""
+    if isinstance(X, str | os.PathLike):
+        raise ValueError(
+            "X must hold rows; got a path: open it, as by pyarrow.dataset.dataset or "
+            "polars.scan_parquet."
+        )
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X must hold rows, and a LazyFrame is a query: pass X.collect().")
 
@@ -42,10 +47,11 @@ def count_of_rows(X):
     return int(shape[0]) if len(shape) else None
 
 
-def in_memory(X, y, groups):
+def in_memory(X, y, groups, *, known=()):
     """Rows, labels and owners; None where rows are those of a source, which is read in parts.
 
-    Labels and owners may be given by the names of columns.
+    Labels and owners may be given by the names of columns, which stay in the rows only if they
+    are ``known`` as columns of these.
     """
     home = type(X).__module__.partition(".")[0]
     is_read = home in ("builtins", "numpy", "scipy", "pandas")
@@ -55,7 +61,7 @@ def in_memory(X, y, groups):
         is_read = not hasattr(X, "scanner") and type(X).__name__ != "RecordBatchReader"
     elif not is_read and not any(all(hasattr(X, n) for n in names) for names in _OF_SOURCES):
         is_read = hasattr(X, "__array__") or not hasattr(X, "__arrow_c_stream__")
-    return named_columns(X, y, groups) if is_read else None
+    return named_columns(X, y, groups, known=known) if is_read else None
 
 
 def is_of_source(X):
@@ -76,7 +82,7 @@ def check_names_differ(y, groups):
 ROLES = {"y": "label or target", "groups": "id"}
 
 
-def named_columns(X, y, groups):
+def named_columns(X, y, groups, *, known=()):
     """Rows in memory, targets and owners, where the last two may be columns of the first."""
     named = {"y": y, "groups": groups}
     named = {role: name for role, name in named.items() if isinstance(name, str)}
@@ -92,7 +98,7 @@ def named_columns(X, y, groups):
             )
     taken = [X.column(n) if hasattr(X, "num_rows") else X[n] for n in named.values()]
     found = dict(zip(named, taken, strict=True))
-    left = [name for name in names or [] if name not in named.values()]
+    left = [name for name in names or [] if name in known or name not in named.values()]
     X = X.select(left) if hasattr(X, "num_rows") else X[left]
     return X, found.get("y", y), found.get("groups", groups)
 

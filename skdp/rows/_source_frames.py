@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from skdp.rows._sources import (
     Companions,
     RowSource,
     checksum,
-    factors,
+    checksums,
     first_columns,
     opened,
     row_source,
@@ -71,7 +72,7 @@ class Fingerprints:
             column = table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
             entries = np.concatenate([self._rest.get(name, _NONE), _hashed(column)])
             whole = len(entries) // LENGTH * LENGTH
-            checks = entries[:whole].reshape(-1, LENGTH) @ factors(LENGTH)
+            checks = checksums(entries[:whole].reshape(-1, LENGTH))
             self._rest[name] = entries[whole:]
             self._compare(name, checks.tolist())
 
@@ -159,7 +160,7 @@ class SourceFrame:
                 if not len(places):
                     continue
                 rows = rows_of(rows, places)
-            yield self._stepped(rows)
+            yield _stepped(self.steps, rows)
         prints.close()
 
     def rows_at(self, positions: np.ndarray) -> "SourceFrame":
@@ -169,12 +170,6 @@ class SourceFrame:
         made.chosen, made.n_rows = np.zeros(len(every), bool), len(positions)
         made.chosen[np.flatnonzero(every)[positions]] = True
         return made
-
-    def _stepped(self, rows: Any) -> Any:
-        """What the steps make of some rows."""
-        for step in self.steps:
-            rows = step(rows)
-        return rows
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -226,12 +221,9 @@ class SourceFrame:
 
     def run(self, columns: Any, function: Any, arguments: Any = None) -> list[Any]:
         """What a function says of each partition, if the source has any, and of its argument."""
-
-        def prepared(block: Any, argument: Any) -> Any:
-            rows = self._stepped(frame_of(block, self.read))
-            return function(rows if columns is None else rows[list(columns)], argument)
-
-        return self.source.run(self.read, prepared, arguments)
+        # Nothing else of this object goes to the workers.
+        work = partial(_prepared, self.steps, self.read, columns, function)
+        return self.source.run(self.read, work, arguments)
 
     def of_places(self, places: list[int]) -> "SourceFrame":
         """Columns at some places, by their names where nothing was made of the rows."""
@@ -267,6 +259,23 @@ class SourceFrame:
                     kept, here = [], 0
         if kept:
             yield _joined(kept)
+
+
+def _stepped(steps: tuple, rows: Any) -> Any:
+    for step in steps:
+        rows = step(rows)
+    return rows
+
+
+def _prepared(
+    steps: tuple, read: Any, columns: Any, function: Any, block: Any, argument: Any
+) -> Any:
+    """What a function says of a partition after some steps, on a worker."""
+    rows = frame_of(block, read)
+    if not rows.shape[0]:  # of which steps make nothing
+        return function(np.empty((0, 1)), argument)
+    rows = _stepped(steps, rows)
+    return function(rows if columns is None else rows[list(columns)], argument)
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -320,7 +329,7 @@ def predictions(X: Any, ask: Callable[[Any], Any], features: Any, names: Any) ->
 
 
 def opened_frame(
-    X: Any, y: Any, groups: Any, *, numeric: bool = False, ids: bool = False
+    X: Any, y: Any, groups: Any, *, numeric: bool = False, ids: bool = False, known: Any = ()
 ) -> tuple[SourceFrame, Any, Any]:
     """Rows of a source for a pipeline, with labels or targets and owners in memory.
 
@@ -334,6 +343,9 @@ def opened_frame(
 
     numeric : bool, default=False
         Whether targets are numbers.
+
+    known : collection of str, default=()
+        Columns that stay in ``X`` although they are labels or owners.
 
     ids : bool, default=False
         Whether rows know the ids of their owners.
@@ -350,7 +362,7 @@ def opened_frame(
         return X, y, groups
     with ours_as_they_are(counts=False):  # of which some steps know that they are private
         source = row_source(X)
-        others = Companions(source, y, groups, numeric=numeric)
+        others = Companions(source, y, groups, numeric=numeric, known=known)
         n_rows, first, prints = 0, None, Fingerprints()
         names = others.features
         for block in opened(source, others.wanted, ValueError):
@@ -387,7 +399,10 @@ class ColumnsOfSource:
 
     def __init__(self, X: SourceFrame, values_of: Any):
         self._X, self._values_of, self.shape = X, values_of, X.shape
-        first = values_of(next(X.column(0)))
+        first = next(X.column(0), None)
+        if first is None:
+            raise SourceChangedError(CHANGED)
+        first = values_of(first)
         self.dtype = first.dtype
 
     def __len__(self) -> int:

@@ -238,6 +238,11 @@ def opened(source: Any, columns: Any, kind: type[Exception] = SourceChangedError
     """Blocks of a source that have rows; its own errors may hold values and are not shown."""
     with unshown(kind):
         for block in source.blocks(columns):
+            if not hasattr(block, "shape"):
+                raise ValueError(
+                    "X must give arrays, frames or Arrow tables as its blocks; got a "
+                    f"{short_repr(type(block).__name__)}."
+                )
             block = _asked(block, columns)
             size = count_of_rows(block)
             for start in range(0, size, _PART):
@@ -422,10 +427,22 @@ def factors(size: int) -> np.ndarray:
     return found[:size]
 
 
+def checksums(entries: np.ndarray) -> np.ndarray:
+    """Numbers of rows of entries: one other entry changes each, several hide by a rare chance.
+
+    Parameters
+    ----------
+    entries : ndarray of shape (n, length)
+        Of 64 bits each. Those of small whole numbers differ in their first bits alone, of which
+        products would keep few.
+    """
+    bits = entries.view(np.uint64)
+    return (bits ^ (bits >> np.uint64(32))) @ factors(bits.shape[1])
+
+
 def checksum(block: np.ndarray) -> int:
-    """Number of a block that changes with any entry of it; several hide each other by chance."""
-    entries = np.ascontiguousarray(block).ravel().view(np.uint64)
-    return int(np.dot(entries, factors(len(entries)))) + len(block)
+    """The same for all entries of a block."""
+    return int(checksums(np.ascontiguousarray(block).reshape(1, -1))[0]) + len(block)
 
 
 CHANGED = (
@@ -561,12 +578,15 @@ class Companions:
 
     numeric : bool
         Whether targets are numbers.
+
+    known : collection of str, default=()
+        Columns that are features although they are labels or owners, too.
     """
 
-    def __init__(self, source: Any, y: Any, groups: Any, *, numeric: bool):
+    def __init__(self, source: Any, y: Any, groups: Any, *, numeric: bool, known: Any = ()):
         check_names_differ(y, groups)
         self._y, self._groups, self._numeric = y, groups, numeric
-        self.names = source.column_names
+        self.names, self._known = source.column_names, known
         self._columns = {}
         for role, given in (("y", y), ("groups", groups)):
             if isinstance(given, str):
@@ -583,12 +603,15 @@ class Companions:
         """Names of the other columns, which are read first; None where there are no names."""
         if self.names is None:
             return None
-        return [name for name in self.names if name not in self._columns.values()]
+        roles = set(self._columns.values()) - set(self._known)
+        return [name for name in self.names if name not in roles]
 
     @property
     def wanted(self) -> Any:
         """Names of all columns to read, in order."""
-        return None if self.names is None else [*self.features, *self._columns.values()]
+        if self.names is None:
+            return None
+        return list(dict.fromkeys([*self.features, *self._columns.values()]))
 
     def add(self, block: Any) -> None:
         """Go on with the rows of a block of the columns ``wanted``, or of these alone."""

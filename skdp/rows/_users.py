@@ -7,9 +7,11 @@ sensitivity that a sum over rows has, for replacing all rows of a user, however 
 become, and for adding or removing them.
 """
 
+import datetime
 import hashlib
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from numbers import Integral, Number
 from typing import Any, Self
 
@@ -409,7 +411,10 @@ def chosen_rows(
 
 def id_keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
     """One number of 64 bits for the id of each of these rows, by a public seed."""
-    ids = ids_of(groups)[rows].tolist()
+    ids = ids_of(groups)[rows]
+    if ids.dtype.kind in "mM":
+        ids = ids.astype(f"{ids.dtype.kind}8[us]").astype(np.int64)
+    ids = ids.tolist()
     key = str(seed).encode()[:64]
     texts = (_text(one).encode("utf-8", "surrogatepass") for one in ids)
     digests = b"".join(hashlib.blake2b(text, digest_size=8, key=key).digest() for text in texts)
@@ -419,9 +424,15 @@ def id_keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
 def _text(one: Any) -> str:
     """An id as text, the same whatever container it comes in, and whatever others are there.
 
-    Among fractions whole numbers have a point.
+    Among fractions whole numbers have a point. Times are in microseconds.
     """
-    if isinstance(one, float) and one.is_integer():
+    if isinstance(one, datetime.date):
+        one = np.datetime64(one, "us").astype(np.int64).item()
+    elif isinstance(one, datetime.timedelta):
+        one = np.timedelta64(one, "us").astype(np.int64).item()
+    elif isinstance(one, Decimal):
+        one = one.normalize()
+    if isinstance(one, float | Decimal) and one == one.__floor__():
         one = int(one)
     if type(one).__str__ is object.__str__ and type(one).__repr__ is object.__repr__:
         raise ValueError(

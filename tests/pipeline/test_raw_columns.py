@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, KFold
 from support.frames import FRAMES, NEEDS_POLARS
 
@@ -18,7 +19,12 @@ from skdp.inspection import AdditiveEffectsDisplay, privacy_report
 from skdp.linear_model import DPLogisticRegression
 from skdp.pipeline import DPPipeline, guarantee_of
 from skdp.pipeline._wrappers import DTYPES, LEVELS
-from skdp.preprocessing import make_private_preprocessor, make_public_preprocessor, schema_from
+from skdp.preprocessing import (
+    DPQuantileScaler,
+    make_private_preprocessor,
+    make_public_preprocessor,
+    schema_from,
+)
 from skdp.privacy import BudgetLedger
 
 N = 1500
@@ -78,7 +84,22 @@ def test_a_frame_with_all_kinds_of_columns(frame, columns, groups):
     assert model.guarantee_.unit == ("user" if groups else "record")
     assert (DTYPES in model.guarantee_.caveats) == (columns is None)
     names = list(model[:-1].get_feature_names_out())
-    assert {"insured", "ward_A", *(f"{part}_sp_0" for part in PARTS)} <= set(names)
+    # Of objects, which truth values with missing ones are in pandas, a dtype makes categories.
+    is_category = columns is None and str(getattr(rows["insured"], "dtype", "")) == "object"
+    insured = "insured_1" if is_category else "insured"
+    assert {insured, "ward_A", *(f"{part}_sp_0" for part in PARTS)} <= set(names)
+
+
+def test_steps_that_leave_no_column_are_refused_before_the_charge():
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
+    rows = patients()[["age"]].fillna(50.0).astype(float)
+    steps = [
+        ("prepare", ColumnTransformer([("none", DPQuantileScaler(), [])])),
+        ("model", DPLogisticRegression()),
+    ]
+    with pytest.raises(ValueError, match="steps must leave a column for step 'model'"):
+        DPPipeline(steps, epsilon=1.0, delta=1e-5, ledger=ledger).fit(rows, rows["age"] > 50)
+    assert not ledger.history()
 
 
 def test_parts_without_columns_need_no_groups():

@@ -2,16 +2,19 @@
 
 import contextlib
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+import sklearn
 from numpy.testing import assert_array_equal
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import Normalizer, StandardScaler
 
@@ -25,6 +28,7 @@ from skdp.preprocessing import (
     make_private_preprocessor,
 )
 from skdp.privacy import BudgetLedger
+from skdp.rows._partitions import DaskSource
 
 dd = pytest.importorskip("dask.dataframe")
 
@@ -177,6 +181,76 @@ def test_rows_in_another_order_at_a_later_pass_are_an_error(later):
     # Passes that never came to the other rows end well, and no others.
     assert hasattr(model, "steps_") == (source.n_passes <= later)
     assert len(ledger.history()) == (later > 1)
+
+
+@pytest.mark.parametrize("values", [(-1.0, 1.0), (0.0, 1.0), (0.0, 2.0), (-0.3, 0.3)])
+@pytest.mark.parametrize("change", ["all", "two"])
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_rows_of_few_values_in_another_order_are_an_error(values, change, is_prepared):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.choice(values, (N, 2)), columns=["age", "pay"])
+    rows["class"] = rows["age"] > 0
+    order = np.arange(N)
+    if change == "all":
+        order[:1024] = rng.permutation(1024)
+    else:
+        first, second = np.argmin(rows["age"][:1024]), np.argmax(rows["age"][:1024])
+        order[[first, second]] = second, first
+    source = Rows(rows, rows.iloc[order])
+    source.column_names = list(rows)
+    steps = [("scale", DPQuantileScaler(sparse_output=False))] if is_prepared else []
+    model = DPPipeline([*steps, ("model", DPLogisticRegression())], epsilon=1.0, delta=1e-6)
+    with pytest.raises(SourceChangedError):
+        model.fit(source, "class")
+
+
+def test_frozen_steps_are_those_of_the_frame():
+    frozen = FrozenEstimator(DPQuantileScaler(1.0, 1e-6, sparse_output=False).fit(ROWS[["age"]]))
+    parts = ColumnTransformer([("age", frozen, ["age"])], remainder=Normalizer())
+    names, models = ["age", "insured", "class"], []
+    for source in (ROWS[names], ds.dataset(TABLE.select(names))):
+        steps = [("prepare", parts), ("model", DPLogisticRegression())]
+        model = DPPipeline(steps, epsilon=1.0, delta=1e-6, random_state=0)
+        models.append(model.fit(source, "class").named_steps["model"].coef_)
+    assert_array_equal(*models)
+
+
+def test_partitions_without_rows_are_left_out():
+    rows = ROWS[[*RAW, "class"]].assign(place=np.arange(N))
+    lazy = dd.from_pandas(rows, npartitions=4, sort=False)
+    lazy = lazy[(lazy["place"] < 1200) | (lazy["place"] > 3300)].drop(columns="place")
+    assert 0 in lazy.map_partitions(len).compute().tolist()
+    expected = pipeline().fit(lazy.compute(), "class")
+    with sklearn.config_context(working_memory=0):
+        found = pipeline().fit(lazy, "class")
+    assert_array_equal(found.named_steps["model"].coef_, expected.named_steps["model"].coef_)
+
+
+def test_workers_are_sent_steps_and_no_rows(monkeypatch):
+    sizes, run = [], DaskSource.run
+
+    def measured(self, columns, function, arguments=None):
+        sizes.append(len(cloudpickle.dumps(function)))
+        return run(self, columns, function, arguments)
+
+    monkeypatch.setattr(DaskSource, "run", measured)
+    names = ["age", "code", "class"]
+    lazy = dd.from_pandas(ROWS[names], npartitions=5, sort=False)
+    steps = [("scale", DPQuantileScaler(sparse_output=False)), ("model", DPLogisticRegression())]
+    with sklearn.config_context(working_memory=0):
+        DPPipeline(steps, epsilon=1.0, delta=1e-6).fit(lazy, "class")
+    assert len(sizes) > 10 and max(sizes) < 8_000  # a block of two columns has 16,384 bytes
+
+
+def test_owners_that_the_model_knows_as_a_column_stay_one():
+    model = pipeline().fit(ROWS.drop(columns="class"), ROWS["class"])
+    found = []
+    for source in (ROWS, ds.dataset(TABLE)):
+        scores = dp_evaluate(model, source, "class", 1.0, groups="owner", random_state=0)
+        found.append(scores.values)
+    rows = ROWS.drop(columns="class")
+    scores = dp_evaluate(model, rows, ROWS["class"], 1.0, groups=ROWS["owner"], random_state=0)
+    assert found == [scores.values, scores.values]
 
 
 def test_scores_of_rows_in_another_order_are_an_error():

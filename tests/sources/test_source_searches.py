@@ -112,6 +112,20 @@ def test_blocks_by_keys_are_those_of_the_frame(owner, key):
     assert_same(made, expected, ROWS[names])
 
 
+def test_users_with_times_as_ids_are_in_the_blocks_of_the_frame():
+    times = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N) // 2, unit="h")
+    options = dict(adjacency="add-remove", classes=["no", "yes"])
+    models = []
+    for unit in ("ns", "us", "s"):
+        rows = ROWS[[*NUMBERS, "ill"]].assign(owner=times.astype(f"M8[{unit}]"))
+        source = ds.dataset(pa.Table.from_pandas(rows, preserve_index=False))
+        for given in (rows, source):
+            search = of_grid(DPLogisticRegression(), "x_norm", **options)
+            models.append(search.fit(given, "ill", groups="owner").best_estimator_.coef_)
+    for one in models[1:]:
+        assert_array_equal(one, models[0])
+
+
 class Rows:
     """Rows that may be others at a later pass."""
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import pathlib
 import pickle
 import weakref
 from collections.abc import Iterator
@@ -433,6 +434,12 @@ def test_one_column_is_not_both_label_and_owner():
     for rows in (ROWS[[*FEATURES, "two"]], Chunks(ROWS[[*FEATURES, "two"]])):
         with pytest.raises(ValueError, match="another column than y"):
             DPLogisticRegression(1.0, 1e-6).fit(rows, "two", groups="two")
+
+
+def test_a_path_is_refused_in_words():
+    for given in ("people.parquet", pathlib.Path("people.parquet")):
+        with pytest.raises(ValueError, match="got a path: open it"):
+            DPLogisticRegression(1.0).fit(given, "ill")
 
 
 def test_models_hold_no_rows():
