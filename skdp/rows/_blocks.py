@@ -446,8 +446,12 @@ def per_row(function, X):
         return function(X.astype(np.float64, copy=False))
     if hasattr(X, "per_row"):
         return X.per_row(function)
-    parts = [function(block) for block in row_blocks(X, every(X.shape[0]))]
-    return np.concatenate(parts) if parts else function(np.empty((0, X.shape[1])))
+    found, start = function(np.empty((0, X.shape[1]))), 0
+    found = np.empty(X.shape[0], found.dtype)
+    for block in row_blocks(X, every(X.shape[0])):
+        found[start : start + len(block)] = function(block)
+        start += len(block)
+    return found
 
 
 class Again:

@@ -557,7 +557,8 @@ class Codes:
     @property
     def codes(self) -> np.ndarray:
         """Number of each row."""
-        return np.concatenate(self._parts)
+        self._parts = [np.concatenate(self._parts)]
+        return self._parts[0]
 
 
 def _small(codes: np.ndarray, limit: int) -> np.ndarray:

@@ -399,6 +399,7 @@ _FINE = 2.0**20  # grid that rows and weights are rounded to
 # How far below the largest of a row its scores count, those of probabilities, which are 0 there to
 # twenty digits, and others. A row of such a class is as far on the wrong side as matters.
 _LOWEST, _LOWEST_ALONG = 64.0, 12.0
+_FEW = 2**20  # rows that are counted at once
 _SHARES = 2.0**-24  # that shares are rounded down to, of which sums are exact
 
 
@@ -533,10 +534,14 @@ def cell_counts(cells, n_cells, shares=None):
     ndarray of shape (n_cells,)
         Without rounding errors.
     """
-    if shares is not None:
-        # Those of a user add up to 1 at most, and all sums are exact.
-        shares = np.floor(shares / _SHARES) * _SHARES
-    return np.bincount(cells, shares, minlength=n_cells).astype(np.float64)
+    counts = np.zeros(n_cells)
+    for start in range(0, len(cells), _FEW):  # in place of copies of all as long integers
+        some, own = cells[start : start + _FEW], None
+        if shares is not None:
+            # Those of a user add up to 1 at most, and all sums are exact.
+            own = np.floor(shares[start : start + _FEW] / _SHARES) * _SHARES
+        counts += np.bincount(some, own, minlength=n_cells)
+    return counts
 
 
 def _exact_model(data, weights):
