@@ -24,6 +24,7 @@ from skdp.rows._sources import (
     checksum,
     cut,
     numbers,
+    pieces,
     unshown,
 )
 from skdp.rows._sums import LENGTH, PairwiseSum
@@ -235,14 +236,16 @@ class PartitionedRows(SourceRows):
 def _on_blocks(work: Callable[[Iterator[Any]], list[Any]], table: Any, argument: Any) -> Any:
     """What a function makes of the blocks within one partition, on a worker."""
     start, stop, first, checks, codes = argument
-    rows = numbers(table)
-    if len(rows) != stop - start:
+    if _count(table) != stop - start:
         raise SourceChangedError(CHANGED)
-    rows = rows[first * LENGTH - start :]
-    bounds = [min(i * LENGTH, len(rows)) for i in range(len(checks) + 1)]
+    # Few rows at a time, which stay in cache.
+    bounds = [(first + i) * LENGTH - start for i in range(len(checks))]
+    bounds.append(min((first + len(checks)) * LENGTH, stop) - start)
+    rows = pieces(table, bounds[0], bounds[-1]) if checks else iter(())
+    found = cut(map(numbers, rows), [bound - bounds[0] for bound in bounds])
 
     def blocks() -> Iterator[Any]:
-        for place, (check, block) in enumerate(zip(checks, cut([rows], bounds), strict=True)):
+        for place, (check, block) in enumerate(zip(checks, found, strict=True)):
             if checksum(block) != check:
                 raise SourceChangedError(CHANGED)
             yield first + place, block, codes[place * LENGTH : place * LENGTH + len(block)]

@@ -244,10 +244,13 @@ def opened(source: Any, columns: Any, kind: type[Exception] = SourceChangedError
                     f"{short_repr(type(block).__name__)}."
                 )
             block = _asked(block, columns)
-            size = count_of_rows(block)
-            for start in range(0, size, _PART):
-                is_whole = size <= _PART
-                yield block if is_whole else rows_between(block, start, min(start + _PART, size))
+            yield from pieces(block, 0, count_of_rows(block))
+
+
+def pieces(block: Any, start: int, stop: int) -> Iterator[Any]:
+    """Rows of a block from place to place, a few of them at a time."""
+    for begin in range(start, stop, _PART):
+        yield rows_between(block, begin, min(begin + _PART, stop))
 
 
 def _asked(block: Any, columns: Any) -> Any:
@@ -314,6 +317,11 @@ def numbers(block: Any) -> np.ndarray:
             "X must give dense arrays, frames or Arrow tables as its blocks; got a "
             f"{short_repr(type(block).__name__)}."
         )
+    kinds = set(block.dtypes) if hasattr(block, "iloc") else {None}
+    if all(isinstance(one, np.dtype) and one.kind in "biuf" for one in kinds):
+        # At once, which takes a fifth of the time; of several types objects would be made.
+        found = block.to_numpy(dtype=None if len(kinds) == 1 else np.float64)
+        return np.ascontiguousarray(found, dtype=np.float64)
     return _joined([_frame_numbers(block[name], name) for name in block.columns], len(block))
 
 
