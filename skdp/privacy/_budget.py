@@ -2,9 +2,11 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import combinations
 
 from skdp.exceptions import NoConversionError
 from skdp.privacy import _ledger_file as file
@@ -69,6 +71,15 @@ class Budget:
         if self.delta == 0.0:
             return all(g._pure_epsilon() is not None for g in told)
         return all(gaussian_behind(g) is not None for g in told)
+
+    def most(self, people: Iterable[Parts]) -> ApproxDP:
+        """What was spent on the record of whom most was told."""
+        return max(map(self.spent, people), key=lambda one: one.epsilon)
+
+    def least(self, people: Iterable[Parts], delta: float = 0.0) -> ApproxDP:
+        """Largest guarantee at a delta that it is sure to bear beside what anybody had."""
+        left = (self.remaining_at(parts, self.spent(parts), delta) for parts in people)
+        return min(left, key=lambda one: one.epsilon)
 
     def spent(self, parts: Parts) -> ApproxDP:
         """Compose all into a point at the delta of the budget."""
@@ -153,16 +164,56 @@ def _point(guarantee: Guarantee) -> tuple[Fraction, Fraction] | None:
     return None if epsilon is None else (epsilon, Fraction(0))
 
 
-def parts_of(book: file.Book, delta: float, without: str | None = None) -> Parts:
+def parts_of(charges: Sequence[file.Charges], delta: float, without: str | None = None) -> Parts:
     """Distinct guarantees with their counts; of each stream but ``without`` the latest."""
-    bodies = Counter(dict(book.plain))
-    bodies.update(body for name, (_, body) in book.streams if name != without)
+    bodies: Counter[str] = Counter()
+    increments: Counter[str] = Counter()
+    for one in charges:
+        bodies.update(dict(one.plain))
+        bodies.update(body for name, (_, body) in one.streams if name != without)
+        increments.update(dict(one.increments))
     if delta == 0.0:
-        bodies.update(dict(book.increments))
+        bodies.update(increments)
     parts = [(file.parse(body), n) for body, n in bodies.items()]
-    if delta > 0.0 and book.increments:
-        parts.append((_plain_sum(book.increments), 1))
+    if delta > 0.0 and increments:
+        parts.append((_plain_sum(tuple(increments.items())), 1))
     return parts
+
+
+def people(
+    book: file.Book, delta: float, part: str | None = None, without: str | None = None
+) -> list[Parts]:
+    """What was told of one record, for each of those of whom most may have been told.
+
+    Parameters
+    ----------
+    book : Book
+
+    delta : float
+        Of the budget.
+
+    part : str, default=None
+        Of the record; None is for any.
+
+    without : str, default=None
+        Stream that is left out.
+    """
+    owns = [own for _, own in book.parts] if part is None else [book.of(part)]
+    return _distinct(parts_of([book.common, own], delta, without) for own in owns or [_NOTHING])
+
+
+def people_who_move(book: file.Book, delta: float) -> list[Parts]:
+    """The same where a record that takes the place of another may be of another part."""
+    pairs = combinations((own for _, own in book.parts), 2)
+    return _distinct(parts_of([book.common, *pair], delta) for pair in pairs)
+
+
+_NOTHING = file.Charges()
+
+
+def _distinct(known: Iterable[Parts]) -> list[Parts]:
+    """Of parts that were charged alike, such as one a month, one tells all."""
+    return list({frozenset(dict(parts).items()): parts for parts in known}.values())
 
 
 def _plain_sum(increments: tuple[tuple[str, int], ...]) -> Guarantee:
@@ -173,6 +224,14 @@ def _plain_sum(increments: tuple[tuple[str, int], ...]) -> Guarantee:
     epsilon = float(total)
     epsilon = epsilon if decimal(epsilon) >= total else math.nextafter(epsilon, math.inf)
     return replace(points[0][0], epsilon=epsilon)
+
+
+def first_of(book: file.Book) -> Guarantee | None:
+    """Some guarantee that was charged, whose adjacency and unit all others have."""
+    for charges in (book.common, *(own for _, own in book.parts)):
+        for guarantee, _ in parts_of([charges], 0.0)[:1]:
+            return guarantee
+    return None
 
 
 def neighbours(guarantee: Guarantee) -> tuple[str, str]:

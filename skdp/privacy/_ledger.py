@@ -12,12 +12,20 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, TypeVar
 
-from skdp._validation import positive, probability
+from skdp._validation import positive, probability, short_repr
 from skdp._views import clean
 from skdp.exceptions import BudgetExceededError, StaleStreamError
 from skdp.privacy import _ledger_file as file
 from skdp.privacy import _ledger_view as view
-from skdp.privacy._budget import Budget, check_neighbours, covers, neighbours, parts_of
+from skdp.privacy._budget import (
+    Budget,
+    check_neighbours,
+    covers,
+    first_of,
+    neighbours,
+    people,
+    people_who_move,
+)
 from skdp.privacy._guarantees import ApproxDP, Guarantee
 from skdp.privacy._ledger_file import BusyError, Place, place_of, transaction
 from skdp.privacy._ledger_view import LedgerRecord, Version
@@ -91,6 +99,8 @@ class BudgetLedger:
             raise ValueError("epsilon must be given, unless the path of a ledger stands alone.")
         self.path = None if path is None else str(Path(path).resolve())
         self.label = clean(label)
+        self.part: str | None = None
+        self._whole: BudgetLedger | None = None  # whose connection a part uses
         self._key, self._pid = "", os.getpid()
         self._memory: Connection | None = None
         if self.path is not None:
@@ -118,6 +128,52 @@ class BudgetLedger:
     def identity(self) -> str:
         """Random public text that all copies of one ledger share, and no two ledgers."""
         return self._key
+
+    def partition(self, key: str | int) -> "BudgetLedger":
+        """The same ledger, for the people of one part alone.
+
+        Charges of different parts tell of different people, so that of one person no more is told
+        than all common charges and those of the part tell together: parallel composition. An
+        estimator takes a part as its ``ledger``.
+
+        Privacy: this holds where each record, or each user, is in one part, the key is public, and
+        a neighbour has the same key, as a month, or a site that everybody knows. Where replacing a
+        record may move it to another part, two parts tell of it, and how many are in each; what
+        two would come to, a view of the ledger says.
+
+        Parameters
+        ----------
+        key : str or int
+            Name of the part.
+
+        Returns
+        -------
+        BudgetLedger
+            With the same file, whose `spent`, `remaining` and charges are those of the part.
+
+        References
+        ----------
+        McSherry, "Privacy integrated queries", SIGMOD 2009, theorem 4.
+
+        Examples
+        --------
+        >>> from skdp.privacy import ApproxDP, BudgetLedger
+        >>> ledger = BudgetLedger(epsilon=1.0)
+        >>> for month in ("2026-10", "2026-11"):
+        ...     ledger.partition(month).charge(ApproxDP(0.75))
+        >>> ledger.spent().epsilon, ledger.partition("2026-12").remaining().epsilon
+        (0.75, 1.0)
+        """
+        is_key = isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool))
+        if not is_key or key == "":
+            raise ValueError(f"key must be a text or a whole number; got {short_repr(key)}.")
+        if self.part is not None:
+            raise ValueError(
+                f"key must divide a whole ledger, and this is its part {self.part!r}."
+            )
+        made = BudgetLedger.__new__(BudgetLedger)
+        vars(made).update(vars(self), part=clean(str(key)), _whole=self)
+        return made
 
     def charge(self, guarantee: Guarantee, label: str = "") -> None:
         """Record ``guarantee``, or raise an error if the budget does not suffice.
@@ -237,8 +293,8 @@ class BudgetLedger:
     def _is_filter_for(self, guarantee: Guarantee) -> bool:
         """Whether sizes of charges like this one may follow from what was released before."""
         _, guarantee = _checked(guarantee, None)
-        parts = parts_of(self._run(self._read), self.delta)
-        return self._budget.is_filter([*parts, (guarantee, 1)])
+        every = people(self._run(self._read), self.delta, self.part)
+        return all(self._budget.is_filter([*parts, (guarantee, 1)]) for parts in every)
 
     def _charge(
         self,
@@ -249,7 +305,8 @@ class BudgetLedger:
         continues: Version | None = None,
     ) -> None:
         body, guarantee = _checked(guarantee, stream)
-        row = {"label": clean(label), "body": body, "team": self.label}
+        row: dict[str, Any] = {"label": clean(label), "body": body, "team": self.label}
+        row["part"] = self.part
         if stream is not None:
             row |= {"stream": stream, "version": view.version_text(version)}
         if self._memory is None:
@@ -276,17 +333,19 @@ class BudgetLedger:
     def _prepare(self, guarantee: Guarantee, stream: str | None) -> None:
         """Compose before the file is locked: there it is known, if nobody charged meanwhile."""
         book = self._place.book or self._run(self._read)
-        if all(neighbours(g) == neighbours(guarantee) for g, _ in parts_of(book, self.delta)[:1]):
+        known = first_of(book)
+        if known is None or neighbours(known) == neighbours(guarantee):
             self._bears_also(book, guarantee, stream)
 
     def _accepts(
         self, book: file.Book, guarantee: Guarantee, stream: str | None, continues: Version | None
     ) -> bool:
         """Whether the budget bears the charge; raise if it must not be made in any budget."""
-        for other, _ in parts_of(book, self.delta)[:1]:
-            check_neighbours(other, guarantee)
+        known = first_of(book)
+        if known is not None:
+            check_neighbours(known, guarantee)
         if stream is not None:
-            stored, body = dict(book.streams).get(stream, (None, None))
+            stored, body = dict(book.of(self.part).streams).get(stream, (None, None))
             if stored != (None if continues is None else view.version_text(continues)):
                 raise StaleStreamError(
                     "Another copy of this stream has gone on, or began elsewhere: this ledger "
@@ -303,9 +362,10 @@ class BudgetLedger:
         self, book: file.Book, guarantee: Guarantee, stream: str | None = None
     ) -> bool:
         def compare() -> bool:
-            return self._budget.bears_also(parts_of(book, self.delta, stream), guarantee)
+            every = people(book, self.delta, self.part, stream)
+            return all(self._budget.bears_also(parts, guarantee) for parts in every)
 
-        return self._answer(book, (guarantee, stream), compare)
+        return self._answer(book, (self.part, guarantee, stream), compare)
 
     def _answer(self, book: file.Book, question: object, find: Callable[[], Any]) -> Any:
         """Find an answer once: it stays as long as nobody charges."""
@@ -338,7 +398,8 @@ class BudgetLedger:
             return self._read(db, anew=newest is None), file.rows(db, newest)
 
         book, rows = self._run(look)
-        return book, view.records_of(rows, book)
+        records = view.records_of(rows, book)
+        return book, [one for one in records if self.part in (None, one.part) or one.part is None]
 
     def spent(self) -> ApproxDP:
         """Compose all charges into an `ApproxDP` at the delta of the budget."""
@@ -361,14 +422,16 @@ class BudgetLedger:
         return self._remaining_of(self._run(self._read), delta)
 
     def _spent_of(self, book: file.Book) -> ApproxDP:
-        return self._answer(book, "spent", lambda: self._budget.spent(parts_of(book, self.delta)))
+        def find() -> ApproxDP:
+            return self._budget.most(people(book, self.delta, self.part))
+
+        return self._answer(book, ("spent", self.part), find)
 
     def _remaining_of(self, book: file.Book, delta: float = 0.0) -> ApproxDP:
         def find() -> ApproxDP:
-            parts = parts_of(book, self.delta)
-            return self._budget.remaining_at(parts, self._spent_of(book), delta)
+            return self._budget.least(people(book, self.delta, self.part), delta)
 
-        return self._answer(book, ("remaining", delta), find)
+        return self._answer(book, ("remaining", delta, self.part), find)
 
     @property
     def _budget(self) -> Budget:
@@ -406,7 +469,8 @@ class BudgetLedger:
         # Short and free of folders: estimators show it among their parameters.
         name = "" if self.path is None else f"{Path(self.path).name!r}, "
         label = f", label={self.label!r}" if self.label else ""
-        return f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r}{label})"
+        told = f"BudgetLedger({name}epsilon={self.epsilon!r}, delta={self.delta!r}{label})"
+        return told if self.part is None else f"{told}.partition({self.part!r})"
 
     def __str__(self) -> str:
         book, records = self._records(view.SHOWN)
@@ -426,7 +490,24 @@ class BudgetLedger:
         left = view.accepted(self._remaining_of(book, delta).epsilon)
         return (
             f"Left: epsilon={left} with delta={delta:g}, of epsilon={self.epsilon!r}{at} (spent: "
-            f"{self._spent_of(book).epsilon:.6g}, charges: {book.last})."
+            f"{self._spent_of(book).epsilon:.6g}, charges: {book.last}).{self._of_movers(book)}"
+        )
+
+    def _of_movers(self, book: file.Book) -> str:
+        """What two parts come to, for who may move from one to the other."""
+        known = first_of(book)
+        if self.part is not None or len(book.parts) < 2 or known is None:
+            return ""
+        if known.adjacency != "replace-one":
+            return ""
+
+        def find() -> ApproxDP:
+            return self._budget.most(people_who_move(book, self.delta))
+
+        spent = self._answer(book, "movers", find).epsilon
+        return (
+            f" This is for a {known.unit} that stays in one of {len(book.parts)} parts; if it "
+            f"could move to another, epsilon={spent:.6g} would be spent."
         )
 
     def _summary(self) -> view.LedgerSummary:
@@ -437,6 +518,7 @@ class BudgetLedger:
         spent, budget = self._spent_of(book), Budget(self.epsilon, self.delta)
         left = [self._remaining_of(book, delta) for delta in view.deltas_left(self.delta)]
         has_teams = any(record.team for record in records)
+        has_parts = bool(book.parts)
         return view.LedgerSummary(
             ApproxDP(self.epsilon, self.delta, adjacency=spent.adjacency, unit=spent.unit),
             spent,
@@ -445,6 +527,7 @@ class BudgetLedger:
             view.lines(records, budget, lambda one: clean(one.team)) if has_teams else (),
             view.lines(records, budget, lambda one: clean(one.label)),
             view.lines(records, budget, lambda one: f"{one.time:%Y-%m-%d}"),
+            view.lines(records, budget, lambda one: one.part or "(all)") if has_parts else (),
         )
 
     def _courses(self, by: str) -> tuple[view.LedgerCourse, ...]:
@@ -453,7 +536,8 @@ class BudgetLedger:
         return view.courses(self._records()[1], budget, lambda record: clean(getattr(record, by)))
 
     def __reduce__(self) -> tuple:
-        return _restore, (self.path, self._key, self.epsilon, self.delta, self.label)
+        known = self.path, self._key, self.epsilon, self.delta, self.label, self.part
+        return _restore, known if self.part is not None else known[:-1]
 
     def __copy__(self) -> "BudgetLedger":
         return self
@@ -466,12 +550,20 @@ class BudgetLedger:
 
 
 def _restore(
-    path: str | None, key: str, epsilon: float, delta: float, label: str = ""
+    path: str | None,
+    key: str,
+    epsilon: float,
+    delta: float,
+    label: str = "",
+    part: str | None = None,
 ) -> BudgetLedger:
     """Unpickle without opening anything: a model must predict where its ledger is out of reach."""
+    if part is not None:
+        return _restore(path, key, epsilon, delta, label).partition(part)
     if path is None and key in _IN_MEMORY:
         return _IN_MEMORY[key]
     ledger = BudgetLedger.__new__(BudgetLedger)
+    ledger.part, ledger._whole = None, None
     ledger.path, ledger.epsilon, ledger.delta, ledger.label = path, epsilon, delta, label
     ledger._key, ledger._memory, ledger._pid = key, None, -1
     ledger._place = Place() if path is None else place_of(path)

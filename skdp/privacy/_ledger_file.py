@@ -13,7 +13,7 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -180,9 +180,12 @@ _SECOND = (
     "BEGIN SELECT RAISE(ABORT, 'it was migrated, open it with a newer version of skdp'); END",
     f"PRAGMA user_version = {_FORMAT}",
 )
+# What format 3 adds, with the first charge for some of the people alone: which of them.
+_THIRD = ("ALTER TABLE charge ADD COLUMN part TEXT", "PRAGMA user_version = 3")
 _ROWS = {
-    1: "charge.id, time, label, body, pid, '', NULL, NULL, NULL",
-    2: "charge.id, time, label, body, pid, team, stream, version, digest",
+    1: "charge.id, time, label, body, pid, '', NULL, NULL, NULL, NULL",
+    2: "charge.id, time, label, body, pid, team, stream, version, digest, NULL",
+    3: "charge.id, time, label, body, pid, team, stream, version, digest, part",
 }
 _RESERVED, _BEING_MADE = b"0", 2.0  # where hard links are missing: content, and seconds for it
 
@@ -293,15 +296,64 @@ def budget(db: Connection) -> tuple[str, float, float]:
 
 
 @dataclass(frozen=True)
+class Charges:
+    """Charges that compose with each other."""
+
+    plain: tuple[tuple[str, int], ...] = ()  # body of a guarantee, how often it was charged
+    increments: tuple[tuple[str, int], ...] = ()
+    streams: tuple[tuple[str, tuple[str, str]], ...] = ()  # token: version, body
+
+
+class Count:
+    """The same, to which more are added."""
+
+    def __init__(self, known: Charges | None = None) -> None:
+        known = Charges() if known is None else known
+        self.plain, self.increments = Counter(dict(known.plain)), Counter(dict(known.increments))
+        self.streams = dict(known.streams)
+
+    def add(self, body: str, stream: str | None = None, version: str = "") -> None:
+        """Add one charge."""
+        if stream is None:
+            self.plain[body] += 1
+        elif stream == INCREMENT:
+            self.increments[body] += 1
+        else:
+            self.streams[stream] = (version, body)
+
+    def charges(self) -> Charges:
+        """All so far."""
+        kinds = self.plain.items(), self.increments.items(), self.streams.items()
+        return Charges(tuple(kinds[0]), tuple(kinds[1]), tuple(kinds[2]))
+
+
+@dataclass(frozen=True)
 class Book:
-    """All charges up to one of them, as far as composition cares."""
+    """All charges up to one of them, as far as composition cares.
+
+    Parameters
+    ----------
+    start, digest : bytes
+
+    last : int
+        Number of charges.
+
+    common : Charges
+        For all people.
+
+    parts : tuple of (str, Charges)
+        For some of them alone, by the text of a partition.
+    """
 
     start: bytes
     last: int = 0
     digest: bytes = b""
-    plain: tuple[tuple[str, int], ...] = ()  # body of a guarantee, how often it was charged
-    increments: tuple[tuple[str, int], ...] = ()
-    streams: tuple[tuple[str, tuple[str, str]], ...] = ()  # token: version, body
+    common: Charges = field(default_factory=Charges)
+    parts: tuple[tuple[str, Charges], ...] = ()
+
+    def of(self, part: str | None) -> Charges:
+        """Charges for all people, or for those of a part alone."""
+        return self.common if part is None else dict(self.parts).get(part, Charges())
 
 
 def read(db: Connection, known: Book | None = None, *, anew: bool = False) -> Book:
@@ -329,25 +381,22 @@ def read(db: Connection, known: Book | None = None, *, anew: bool = False) -> Bo
         raise ValueError(_not_the_same(seen))
     if issued == known.last:
         return known
-    plain, increments = Counter(dict(known.plain)), Counter(dict(known.increments))
-    streams, digest, last = dict(known.streams), known.digest, known.last
+    common = Count(known.common)
+    counts = {name: Count(own) for name, own in known.parts}
+    digest, last = known.digest, known.last
     for row in _select(db, version, known.last):
-        last, body, stream = row[0], row[3], row[6]
+        last, body, stream, part = row[0], row[3], row[6], row[9]
         digest = _digest(digest, row)
         if version > 1 and digest != row[8]:
             raise ValueError(f"The ledger is damaged: charge {last} or one before it was edited.")
         if last == seen.last and digest != seen.digest:
             raise ValueError(_not_the_same(seen))
-        if stream is None:
-            plain[body] += 1
-        elif stream == INCREMENT:
-            increments[body] += 1
-        else:
-            streams[stream] = (row[7], body)
+        count = common if part is None else counts.setdefault(part, Count())
+        count.add(body, stream, row[7])
     if last != issued:
         raise ValueError(f"The ledger is damaged: it lacks some of its {issued} charges.")
-    kinds = tuple(plain.items()), tuple(increments.items()), tuple(streams.items())
-    return Book(start, last, digest, *kinds)
+    parts = tuple((name, count.charges()) for name, count in counts.items())
+    return Book(start, last, digest, common.charges(), parts)
 
 
 def rows(db: Connection, newest: int | None = None) -> list[tuple]:
@@ -366,19 +415,24 @@ def append(
     team: str,
     stream: str | None = None,
     version: str | None = None,
+    part: str | None = None,
 ) -> None:
     """Write one charge; the transaction is the caller's."""
     if _pragma(db, "user_version") == 1:
         _migrate(db, book.start)
+    if part is not None and _pragma(db, "user_version") == 2:
+        for statement in _THIRD:
+            db.execute(statement)
     db.execute("INSERT OR IGNORE INTO guarantee (body) VALUES (?)", (body,))
     now = datetime.now(UTC).isoformat()
     row = (book.last + 1, now, label, body, os.getpid(), team, stream, version)
-    digest = _digest(book.digest, row)
-    db.execute(
-        "INSERT INTO charge (id, time, label, guarantee, pid, team, stream, version, digest) "
-        "VALUES (?, ?, ?, (SELECT id FROM guarantee WHERE body = ?), ?, ?, ?, ?, ?)",
-        (*row, digest),
-    )
+    names = "id, time, label, guarantee, pid, team, stream, version, digest"
+    places = "?, ?, ?, (SELECT id FROM guarantee WHERE body = ?), ?, ?, ?, ?, ?"
+    of_part: tuple[str, ...] = ()
+    if part is not None:
+        names, places, of_part = f"{names}, part", f"{places}, ?", (part,)
+    digest = _digest(book.digest, (*row, None, part))
+    db.execute(f"INSERT INTO charge ({names}) VALUES ({places})", (*row, digest, *of_part))
 
 
 def _start(db: Connection) -> bytes:
@@ -386,7 +440,8 @@ def _start(db: Connection) -> bytes:
 
 
 def _digest(before: bytes, row: Sequence[Any]) -> bytes:
-    return hashlib.sha256(before + json.dumps(row[:8]).encode()).digest()
+    told = row[:8] if row[9] is None else (*row[:8], row[9])
+    return hashlib.sha256(before + json.dumps(told).encode()).digest()
 
 
 def _not_the_same(seen: Book) -> str:

@@ -1,7 +1,6 @@
 """A ledger as people see it: text that can neither steer a terminal nor turn a line around."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,7 +9,7 @@ from textwrap import wrap
 
 from skdp._views import card, clean, note, table
 from skdp.privacy import _ledger_file as file
-from skdp.privacy._budget import Budget, parts_of
+from skdp.privacy._budget import Budget, people
 from skdp.privacy._guarantees import ApproxDP, Guarantee
 from skdp.privacy._ledger_file import Book, parse
 
@@ -23,7 +22,7 @@ class LedgerRecord:
 
     Of a stream, ``guarantee`` covers all its releases up to ``version``, and only the entry that
     no later one replaced (``is_replaced``) counts. ``team`` is the label of the ledger that was
-    charged.
+    charged, and ``part`` the key of the partition, None for all people.
     """
 
     id: int
@@ -35,11 +34,16 @@ class LedgerRecord:
     stream: str | None = None
     version: Version | None = None
     is_replaced: bool = False
+    part: str | None = None
 
 
 def records_of(rows: Iterable[tuple], book: Book) -> list[LedgerRecord]:
     """Records of rows of the file, of which ``book`` knows the latest versions of streams."""
-    latest = dict(book.streams)
+    latest = {
+        (part, stream): version
+        for part, own in ((None, book.common), *book.parts)
+        for stream, (version, _) in own.streams
+    }
     return [
         LedgerRecord(
             number,
@@ -50,9 +54,10 @@ def records_of(rows: Iterable[tuple], book: Book) -> list[LedgerRecord]:
             team,
             stream,
             None if version is None else _version(version),
-            is_replaced=stream in latest and version != latest[stream][0],
+            is_replaced=latest.get((part, stream), version) != version,
+            part=part,
         )
-        for number, time, label, body, pid, team, stream, version, _ in rows
+        for number, time, label, body, pid, team, stream, version, _, part in rows
     ]
 
 
@@ -117,6 +122,7 @@ class LedgerSummary:
     by_team: tuple[LedgerLine, ...]
     by_label: tuple[LedgerLine, ...]
     by_day: tuple[LedgerLine, ...]
+    by_part: tuple[LedgerLine, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -192,10 +198,10 @@ def _so_far(records: tuple[LedgerRecord, ...], end: int) -> list[LedgerRecord]:
     """The first records; those that a later one of these replaced count no more."""
     if end == len(records):
         return list(records)
-    latest = {record.stream: record.id for record in records[:end]}
+    latest = {(record.part, record.stream): record.id for record in records[:end]}
     own = (None, file.INCREMENT)
     return [
-        replace(one, is_replaced=one.stream not in own and one.id != latest[one.stream])
+        replace(one, is_replaced=one.stream not in own and one.id != latest[one.part, one.stream])
         for one in records[:end]
     ]
 
@@ -238,14 +244,17 @@ def lines(
 
 
 def _line(name: str, records: list[LedgerRecord], budget: Budget) -> LedgerLine:
-    plain: Counter[str] = Counter()
-    increments: Counter[str] = Counter()
+    common, counts = file.Count(), dict[str, file.Count]()
     for record in records:
         if not record.is_replaced:
-            kind = increments if record.stream == file.INCREMENT else plain
-            kind[file.to_json(record.guarantee)] += 1
-    book = file.Book(b"", plain=tuple(plain.items()), increments=tuple(increments.items()))
-    return LedgerLine(name, len(records), budget.spent(parts_of(book, budget.delta)))
+            is_old = record.stream == file.INCREMENT
+            body = file.to_json(record.guarantee)
+            part = record.part
+            count = common if part is None else counts.setdefault(part, file.Count())
+            count.add(body, record.stream if is_old else None)
+    parts = tuple((part, own.charges()) for part, own in counts.items())
+    book = file.Book(b"", common=common.charges(), parts=parts)
+    return LedgerLine(name, len(records), budget.most(people(book, budget.delta)))
 
 
 SHOWN = 20  # charges in a view
@@ -277,6 +286,7 @@ def as_html(title: str, records: list[LedgerRecord], told: LedgerSummary, balanc
         _by("team", told.by_team, told.budget.delta) if told.by_team else "",
         _by("label", told.by_label, told.budget.delta),
         _by("day (UTC)", told.by_day, told.budget.delta),
+        _by("part", told.by_part, told.budget.delta) if told.by_part else "",
         table(head, rows, caption="Latest charges"),
     )
 
@@ -310,12 +320,15 @@ def _rows(
     records: list[LedgerRecord], n_earlier: int, *, str_of: Callable[[Guarantee], str] = str
 ) -> list[tuple[str, ...]]:
     team = ("team",) if any(r.team for r in records) else ()
+    has_parts = any(r.part is not None for r in records)
     rows = [("#", "UTC", *team, "label", "guarantee", "pid")]
     if n_earlier > 0:
         rows.append(("...", "", *("" for _ in team), f"{n_earlier} earlier", "", ""))
     for r in records:
         time = f"{r.time:%Y-%m-%d %H:%M:%S}"
         step = "" if r.stream is None else "(replaced) " if r.is_replaced else "(so far) "
-        cells = (str(r.id), time, *(r.team for _ in team), r.label, f"{step}{str_of(r.guarantee)}")
+        part = f"[{'all' if r.part is None else r.part}] " if has_parts else ""
+        told = f"{part}{step}{str_of(r.guarantee)}"
+        cells = (str(r.id), time, *(r.team for _ in team), r.label, told)
         rows.append((*map(clean, cells), str(r.pid)))
     return rows

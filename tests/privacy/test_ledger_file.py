@@ -259,7 +259,7 @@ def test_increments_of_format_1_are_summed_plainly(path, is_migrated):
 def test_a_file_of_a_newer_version_is_refused(path):
     BudgetLedger(path, 1.0)
     with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 3")
+        db.execute("PRAGMA user_version = 4")
     db.close()
     with pytest.raises(ValueError, match="newer version of skdp"):
         BudgetLedger(path)
