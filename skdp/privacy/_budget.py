@@ -213,7 +213,14 @@ _NOTHING = file.Charges()
 
 def _distinct(known: Iterable[Parts]) -> list[Parts]:
     """Of parts that were charged alike, such as one a month, one tells all."""
-    return list({frozenset(dict(parts).items()): parts for parts in known}.values())
+    return list({frozenset(_counted(parts).items()): parts for parts in known}.values())
+
+
+def _counted(parts: Parts) -> Counter[Guarantee]:
+    counts: Counter[Guarantee] = Counter()
+    for guarantee, n in parts:
+        counts[guarantee] += n
+    return counts
 
 
 def _plain_sum(increments: tuple[tuple[str, int], ...]) -> Guarantee:
