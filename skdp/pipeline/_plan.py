@@ -141,6 +141,7 @@ def dry_run(plan, X, y, groups=None):
         if n_features is None and not hasattr(estimator, "transform"):
             n_features = _BLOCK_UNKNOWN
         if not n_features:
+            _check_constraints(estimator)
             continue
         stated = None if learns else _stated(estimator, n_features)
         shape = inputs.count_of_rows(X) if learns else 1, n_features
@@ -157,6 +158,19 @@ def dry_run(plan, X, y, groups=None):
                 charge_of(estimator, rows, y, prefix=prefix, **owned)
             else:
                 charge_of(estimator, rows, prefix=None)
+
+
+def _check_constraints(estimator):
+    """Refuse parameters that scikit-learn would refuse in a fit of its own estimators."""
+    if not hasattr(estimator, "_parameter_constraints"):
+        return
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        message = str(error)
+    else:
+        return
+    raise ValueError(message)
 
 
 def _stated(estimator, n_features):

@@ -102,6 +102,14 @@ def test_steps_that_leave_no_column_are_refused_before_the_charge():
     assert not ledger.history()
 
 
+def test_parameters_of_steps_of_unknown_width_are_refused_before_the_charge():
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
+    model = pipeline(None).set_params(ledger=ledger, prepare__rows__norm=(1.0, -1.0))
+    with pytest.raises(ValueError, match="The 'norm' parameter of"):
+        model.fit(patients(), target(patients()))
+    assert not ledger.history()
+
+
 def test_parts_without_columns_need_no_groups():
     rows = patients()[["age"]].fillna(50.0).astype(float)
     model = pipeline(None).fit(rows, rows["age"] > 50, groups=np.arange(N) // 3)
