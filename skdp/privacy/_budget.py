@@ -204,7 +204,11 @@ def people(
 
 def people_who_move(book: file.Book, delta: float) -> list[Parts]:
     """The same where a record that takes the place of another may be of another part."""
-    pairs = combinations((own for _, own in book.parts), 2)
+    alike: dict[object, list[file.Charges]] = {}
+    for _, own in book.parts:
+        alike.setdefault(_contents(parts_of([own], delta)), []).append(own)
+    some = (own for owns in alike.values() for own in owns[:2])  # two of a kind tell all
+    pairs = combinations(some, 2)
     return _distinct(parts_of([book.common, *pair], delta) for pair in pairs)
 
 
@@ -213,14 +217,15 @@ _NOTHING = file.Charges()
 
 def _distinct(known: Iterable[Parts]) -> list[Parts]:
     """Of parts that were charged alike, such as one a month, one tells all."""
-    return list({frozenset(_counted(parts).items()): parts for parts in known}.values())
+    return list({_contents(parts): parts for parts in known}.values())
 
 
-def _counted(parts: Parts) -> Counter[Guarantee]:
+def _contents(parts: Parts) -> frozenset[tuple[Guarantee, int]]:
+    """The same for parts in any order."""
     counts: Counter[Guarantee] = Counter()
     for guarantee, n in parts:
         counts[guarantee] += n
-    return counts
+    return frozenset(counts.items())
 
 
 def _plain_sum(increments: tuple[tuple[str, int], ...]) -> Guarantee:

@@ -402,7 +402,10 @@ class BudgetLedger:
         return book, [one for one in records if self.part in (None, one.part) or one.part is None]
 
     def spent(self) -> ApproxDP:
-        """Compose all charges into an `ApproxDP` at the delta of the budget."""
+        """Compose all charges into an `ApproxDP` at the delta of the budget.
+
+        Where the ledger has parts, it is for a person of the part of whom most was told.
+        """
         return self._spent_of(self._run(self._read))
 
     def remaining(self, delta: float = 0.0) -> ApproxDP:

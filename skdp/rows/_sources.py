@@ -25,13 +25,14 @@ from skdp.rows._inputs import (
     checked_array,
     count_of_rows,
     encode_labels,
+    is_of_source,
     knows_count,
     ours_as_they_are,
     raised_here,
     real_targets,
 )
 from skdp.rows._sums import LENGTH
-from skdp.rows._users import Users, checked_ids, ids_of, unique_ids
+from skdp.rows._users import Users, checked_ids, ids_of, unique_ids, whole_times
 
 # Rows that a file is asked for, and that are converted, at once: more would be decoded ahead.
 _PART = 2**13
@@ -239,10 +240,7 @@ def opened(source: Any, columns: Any, kind: type[Exception] = SourceChangedError
     with unshown(kind):
         for block in source.blocks(columns):
             if not hasattr(block, "shape"):
-                raise ValueError(
-                    "X must give arrays, frames or Arrow tables as its blocks; got a "
-                    f"{short_repr(type(block).__name__)}."
-                )
+                raise _no_block(block)
             block = _asked(block, columns)
             yield from pieces(block, 0, count_of_rows(block))
 
@@ -313,10 +311,7 @@ def numbers(block: Any) -> np.ndarray:
         pairs = zip(block.column_names, block.columns, strict=True)
         return _joined([_arrow_numbers(*pair) for pair in pairs], block.num_rows)
     if not hasattr(block, "columns"):
-        raise ValueError(
-            "X must give dense arrays, frames or Arrow tables as its blocks; got a "
-            f"{short_repr(type(block).__name__)}."
-        )
+        raise _no_block(block)
     kinds = set(block.dtypes) if hasattr(block, "iloc") else {None}
     if all(isinstance(one, np.dtype) and one.kind in "biuf" for one in kinds):
         # At once, which takes a fifth of the time; of several types objects would be made.
@@ -354,6 +349,13 @@ def _frame_numbers(column: Any, name: Any) -> np.ndarray:
     if isinstance(column.dtype, np.dtype) or not hasattr(column, "iloc"):
         return column.to_numpy()
     return column.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _no_block(block: Any) -> ValueError:
+    return ValueError(
+        "X must give dense arrays, frames or Arrow tables as its blocks; got a "
+        f"{short_repr(type(block).__name__)}."
+    )
 
 
 def _no_number(name: Any, kind: Any) -> ValueError:
@@ -527,9 +529,7 @@ class Codes:
 
     def add_ids(self, ids: np.ndarray) -> None:
         """Go on with ids of more rows, which are told apart as those in memory are."""
-        if ids.dtype.kind in "mM":  # one time is one id in whatever unit it comes
-            ids = ids.astype(f"{ids.dtype.kind}8[us]").astype(np.int64)
-        self._add(*unique_ids(ids))
+        self._add(*unique_ids(whole_times(ids)))
 
     def _add(self, found: Any, first: np.ndarray, places: np.ndarray) -> None:
         known = self._known
@@ -708,13 +708,14 @@ def read_source(
         raise ValueError(
             f"This {name} estimator requires y to be passed, but the target y is None."
         )
-    source = row_source(X)
+    source: Any = row_source(X)
     others = Companions(source, y if learns else None, groups, numeric=is_regressor(estimator))
     counts = groups is None and knows_count(estimator)
-    rows = getattr(source, "checked", None)  # candidates of a search read the same
-    if not isinstance(rows, SourceRows) or others.wanted != others.features:
+    keeps = is_of_source(source) and others.wanted == others.features
+    rows = source.checked if keeps else None  # candidates of a search read the same
+    if rows is None:
         rows = _checked_numbers(source, others, counts)
-        if hasattr(source, "checked"):
+        if keeps:
             source.checked = rows
     n_rows, estimator.n_features_in_ = rows.shape
     vars(estimator).pop("feature_names_in_", None)

@@ -232,10 +232,7 @@ class Participants:
         if users is None:
             return None
         first = np.unique(users.codes, return_index=True)[1]
-        ids = ids_of(groups)[first]
-        if ids.dtype.kind in "mM":  # for one time to be one id in whatever unit it comes
-            ids = ids.astype(f"{ids.dtype.kind}8[us]").astype(np.int64)
-        return cls(users, tuple(ids.tolist()))
+        return cls(users, tuple(whole_times(ids_of(groups)[first]).tolist()))
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -311,6 +308,13 @@ def ids_of(groups: Any) -> np.ndarray:
         ids = np.empty(len(groups), dtype=object)
         ids[:] = groups
     return ids
+
+
+def whole_times(ids: np.ndarray) -> np.ndarray:
+    """Ids, times among them in microseconds: one time is one id in whatever unit it comes."""
+    if ids.dtype.kind not in "mM":
+        return ids
+    return ids.astype(f"{ids.dtype.kind}8[us]").astype(np.int64)
 
 
 def checked_ids(groups: Any, n_samples: int) -> np.ndarray:
@@ -411,10 +415,7 @@ def chosen_rows(
 
 def id_keys(groups: Any, rows: np.ndarray, seed: int) -> np.ndarray:
     """One number of 64 bits for the id of each of these rows, by a public seed."""
-    ids = ids_of(groups)[rows]
-    if ids.dtype.kind in "mM":
-        ids = ids.astype(f"{ids.dtype.kind}8[us]").astype(np.int64)
-    ids = ids.tolist()
+    ids = whole_times(ids_of(groups)[rows]).tolist()
     key = str(seed).encode()[:64]
     texts = (_text(one).encode("utf-8", "surrogatepass") for one in ids)
     digests = b"".join(hashlib.blake2b(text, digest_size=8, key=key).digest() for text in texts)
@@ -426,13 +427,15 @@ def _text(one: Any) -> str:
 
     Among fractions whole numbers have a point. Times are in microseconds.
     """
+    if isinstance(one, datetime.datetime) and one.tzinfo is not None:
+        one = one.astimezone(datetime.UTC).replace(tzinfo=None)
     if isinstance(one, datetime.date):
         one = np.datetime64(one, "us").astype(np.int64).item()
     elif isinstance(one, datetime.timedelta):
         one = np.timedelta64(one, "us").astype(np.int64).item()
-    elif isinstance(one, Decimal):
-        one = one.normalize()
-    if isinstance(one, float | Decimal) and one == one.__floor__():
+    elif isinstance(one, Decimal) and one.is_finite():
+        one = int(one) if one == one.to_integral_value() else one.normalize()
+    elif isinstance(one, float) and one.is_integer():
         one = int(one)
     if type(one).__str__ is object.__str__ and type(one).__repr__ is object.__repr__:
         raise ValueError(

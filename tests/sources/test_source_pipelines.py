@@ -17,6 +17,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion
 from sklearn.preprocessing import Normalizer, StandardScaler
+from support.containers import Passes
 
 from skdp import DPLogisticRegression, DPPipeline
 from skdp.exceptions import SourceChangedError
@@ -126,18 +127,8 @@ def test_steps_that_learn_read_sources(step, columns, owner):
         assert_array_equal(parts, made.toarray() if issparse(made) else made)
 
 
-class Rows:
-    """Rows that may be others at a later pass."""
-
-    def __init__(self, *passes):
-        self.column_names = [*RAW, "class"]
-        self.passes, self.n_passes = passes, 0
-
-    def blocks(self, columns=None):
-        rows = self.passes[min(self.n_passes, len(self.passes) - 1)]
-        self.n_passes += 1
-        for start in range(0, len(rows), 1500):
-            yield rows[columns or self.column_names].iloc[start : start + 1500]
+def raw(*passes):
+    return Passes(*(rows[[*RAW, "class"]] for rows in passes))
 
 
 def test_texts_among_numbers_are_refused_without_a_charge():
@@ -145,7 +136,7 @@ def test_texts_among_numbers_are_refused_without_a_charge():
     rows = ROWS.astype({"age": object})
     rows.loc[N - 1, "age"] = "a secret"
     with pytest.raises(ValueError, match="column 'age'") as told:
-        pipeline(ledger=ledger, random_state=None).fit(Rows(rows), "class")
+        pipeline(ledger=ledger, random_state=None).fit(raw(rows), "class")
     assert "secret" not in str(told.value)
     assert not ledger.history()
 
@@ -157,7 +148,7 @@ def test_rows_that_come_later_are_an_error_after_the_charge():
         passes = [ROWS] * later + [pd.concat([ROWS, ROWS.iloc[:1]], ignore_index=True)]
         model = pipeline(ledger=ledger, random_state=None)
         with pytest.raises(SourceChangedError):
-            model.fit(Rows(*passes), "class")
+            model.fit(raw(*passes), "class")
         assert len(ledger.history()) == 1
         assert not hasattr(model, "steps_")
 
@@ -175,7 +166,7 @@ def test_rows_in_another_order_at_a_later_pass_are_an_error(later):
     other = ROWS.sample(frac=1.0, random_state=0)
     ledger = BudgetLedger(epsilon=9.0, delta=1e-5)
     model = pipeline(ledger=ledger, random_state=None)
-    source = Rows(*[ROWS] * later, other)
+    source = raw(*[ROWS] * later, other)
     with contextlib.suppress(SourceChangedError):
         model.fit(source, "class")
     # Passes that never came to the other rows end well, and no others.
@@ -196,8 +187,7 @@ def test_rows_of_few_values_in_another_order_are_an_error(values, change, is_pre
     else:
         first, second = np.argmin(rows["age"][:1024]), np.argmax(rows["age"][:1024])
         order[[first, second]] = second, first
-    source = Rows(rows, rows.iloc[order])
-    source.column_names = list(rows)
+    source = Passes(rows, rows.iloc[order])
     steps = [("scale", DPQuantileScaler(sparse_output=False))] if is_prepared else []
     model = DPPipeline([*steps, ("model", DPLogisticRegression())], epsilon=1.0, delta=1e-6)
     with pytest.raises(SourceChangedError):
@@ -258,7 +248,7 @@ def test_scores_of_rows_in_another_order_are_an_error():
     other = ROWS.sample(frac=1.0, random_state=0)
     for later in (1, 2):
         with pytest.raises(SourceChangedError):
-            dp_evaluate(model, Rows(*[ROWS] * later, other), "class", epsilon=1.0)
+            dp_evaluate(model, raw(*[ROWS] * later, other), "class", epsilon=1.0)
 
 
 def test_columns_may_have_names_of_our_methods():

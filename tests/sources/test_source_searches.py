@@ -1,5 +1,7 @@
 """A search over rows from anywhere is the search over the frame."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -8,6 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 import sklearn
 from numpy.testing import assert_array_equal
+from support.containers import Passes
 
 from skdp import DPKernelRidge, DPLogisticRegression, DPPipeline
 from skdp.exceptions import BudgetExceededError, SourceChangedError
@@ -126,18 +129,26 @@ def test_users_with_times_as_ids_are_in_the_blocks_of_the_frame():
         assert_array_equal(one, models[0])
 
 
-class Rows:
-    """Rows that may be others at a later pass."""
+@pytest.mark.parametrize("odd", [np.inf, Decimal("Infinity"), Decimal("1.50")])
+def test_ids_of_any_size_have_a_block(odd):
+    owners = np.array([i // 2 for i in range(N)], dtype=object)
+    owners[:2] = odd
+    options = dict(adjacency="add-remove", classes=["no", "yes"])
+    search = of_grid(DPLogisticRegression(), "x_norm", **options)
+    assert search.fit(ROWS[NUMBERS], ROWS["ill"], groups=owners).guarantee_.unit == "user"
 
-    def __init__(self, *passes):
-        self.column_names = [*NUMBERS, "ill"]
-        self.passes, self.n_passes = passes, 0
 
-    def blocks(self, columns=None):
-        rows = self.passes[min(self.n_passes, len(self.passes) - 1)]
-        self.n_passes += 1
-        for start in range(0, len(rows), 1500):
-            yield rows[columns or self.column_names].iloc[start : start + 1500]
+def test_attributes_of_a_source_are_its_own():
+    source = raw(ROWS)
+    source.checked = "by hand"
+    for _ in range(2):
+        before = source.n_passes
+        DPLogisticRegression(1.0).fit(source, "ill")
+        assert source.checked == "by hand" and source.n_passes > before
+
+
+def raw(*passes):
+    return Passes(*(rows[[*NUMBERS, "ill"]] for rows in passes))
 
 
 @pytest.mark.parametrize("kind", ["grid", "random", "epsilon"])
@@ -149,12 +160,12 @@ def test_rows_that_change_in_a_search_are_an_error(kind, is_kept):
         search = DPEpsilonSearch(model, target_score=0.8, max_epsilon=2.0, **BUDGET)
     other = ROWS.sample(frac=1.0, random_state=0)
     with sklearn.config_context(working_memory=1024 if is_kept else 0):
-        whole = Rows(ROWS)
+        whole = raw(ROWS)
         sklearn.clone(search).fit(whole, "ill")
         for later in (1, 2, whole.n_passes // 2, whole.n_passes - 1):
             model = sklearn.clone(search)
             with pytest.raises(SourceChangedError) as told:
-                model.fit(Rows(*[ROWS] * later, other), "ill")
+                model.fit(raw(*[ROWS] * later, other), "ill")
             assert not hasattr(model, "best_estimator_")
             assert told.value.__context__ is None
 
@@ -164,8 +175,8 @@ def test_a_search_of_a_source_pays_before_it_fits():
     search = sklearn.clone(SEARCHES["grid"][0]).set_params(ledger=ledger, random_state=None)
     for rows, kind in ((ROWS, BudgetExceededError), (ROWS.assign(age=np.nan), ValueError)):
         with pytest.raises(kind):
-            search.fit(Rows(rows), "ill")
-    search.set_params(epsilon=1.0).fit(Rows(ROWS), "ill")
+            search.fit(raw(rows), "ill")
+    search.set_params(epsilon=1.0).fit(raw(ROWS), "ill")
     assert len(ledger.history()) == 1
 
 
@@ -181,7 +192,7 @@ class Shy(DPLogisticRegression):
 def test_rows_that_a_candidate_fails_at_are_the_worst_alone():
     search = of_grid(Shy(), "x_norm")
     expected = sklearn.clone(search).fit(ROWS[NUMBERS], ROWS["ill"])
-    source = Rows(ROWS)
+    source = raw(ROWS)
     found = sklearn.clone(search).fit(source, "ill")
     assert_array_equal(found.best_estimator_.coef_, expected.best_estimator_.coef_)
     assert found.best_score_ == expected.best_score_

@@ -323,6 +323,20 @@ class Parts:
                 yield part[:, [self.column_names.index(name) for name in columns]]
 
 
+class Passes:
+    """A source of frames, which may be others at a later pass; the last one stays."""
+
+    def __init__(self, *passes):
+        self.column_names = list(passes[0])
+        self.passes, self.n_passes = passes, 0
+
+    def blocks(self, columns=None):
+        rows = self.passes[min(self.n_passes, len(self.passes) - 1)]
+        self.n_passes += 1
+        for start in range(0, len(rows), 1500):
+            yield rows[columns or self.column_names].iloc[start : start + 1500]
+
+
 def parts(draw, table):
     names = None if draw.chance(0.3) else _texts_for(table)
     ends = np.sort(draw.rng.integers(0, len(table.given) + 1, 2))
