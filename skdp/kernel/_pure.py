@@ -7,6 +7,7 @@ To check the claim: this file for what is released before and after the minimise
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -427,15 +428,13 @@ def release_level(
     longest = (data.n_features + _TOLERANCE_SCORE) * data.row_norm * float(np.linalg.norm(weights))
     if UNIT_ROUNDOFF * plan.n_samples * longest > ERROR_SHARE * sensitivity / _LIMIT_SCORES:
         return 0.0
-    total = 0.0
-    for rows, targets in data.blocks:
-        total += float(np.clip(targets - rows @ weights, -1.0, 1.0).sum())
+    (total,) = data.sums_of(partial(_level_part, weights), ())
     # Scores are rounded, and each sum of at most 1 a record.
     score = (data.n_terms + _TOLERANCE_SCORE) * data.row_norm * float(np.linalg.norm(weights))
     chain = data.length + len(data.blocks) + _TOLERANCE_SUM
     error = UNIT_ROUNDOFF * data.n_samples * (2 * score + chain)
     released = release(
-        certified((np.array(total), error), ERROR_SHARE * sensitivity),
+        certified((total, error), ERROR_SHARE * sensitivity),
         law=NoiseLaw.of("laplace", plan.level),
         sensitivity=sensitivity,
         error=ERROR_SHARE * sensitivity,
@@ -443,6 +442,12 @@ def release_level(
         purpose="mean of the residuals at released weights",
     )
     return float(released) / plan.n_samples
+
+
+def _level_part(
+    weights: np.ndarray, data: FeatureBlocks, i: int, rows: np.ndarray, targets: np.ndarray
+) -> tuple[np.ndarray]:
+    return (np.clip(targets - rows @ weights, -1.0, 1.0).sum(),)
 
 
 @dataclass(frozen=True)

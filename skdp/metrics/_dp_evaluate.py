@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -600,8 +601,9 @@ def _check_rows(estimator: Any, X: Any) -> None:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns when it predicts
-        for rows in X.frames() if _inputs.is_of_source(X) else (X,):
-            _inputs.checked_rows(estimator, rows, accept_sparse=inputs.sparse)
+        check = partial(_inputs.checked_rows, estimator, accept_sparse=inputs.sparse)
+        for _ in X.asked(check) if _inputs.is_of_source(X) else (check(X),):
+            pass
 
 
 def _refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -356,13 +357,19 @@ def answers(estimator: Any, name: str, X: Any) -> np.ndarray:
         return np.asarray(method(X))
     if hasattr(X, "tocsr"):
         X = X.tocsr()
-    if inputs.is_of_source(X):
-        parts = X.cut(_BLOCK)
-    else:
-        parts = (inputs.rows_of(X, np.arange(i, min(i + _BLOCK, n))) for i in range(0, n, _BLOCK))
-    said = []
+    answer = partial(_answers_of, method)
     with inputs.one_blas_thread():
-        for part in parts:
+        if not inputs.is_of_source(X):
+            return answer(X)
+        parts = X.asked(answer) if X.is_partitioned else map(answer, X.cut(_BLOCK))
+        return np.concatenate(list(parts))
+
+
+def _answers_of(method: Any, X: Any) -> np.ndarray:
+    said, n = [], inputs.count_of_rows(X)
+    with inputs.one_blas_thread():
+        for start in range(0, n, _BLOCK):
+            part = inputs.rows_of(X, np.arange(start, min(start + _BLOCK, n)))
             size = inputs.count_of_rows(part)
             full = part if size == _BLOCK else inputs.rows_of(part, np.arange(_BLOCK) % size)
             said.append(np.asarray(method(full))[:size])

@@ -1,6 +1,7 @@
 """Steps, those within others included: what each of them may know of the rows."""
 
 from contextlib import suppress
+from functools import partial
 from inspect import isclass, signature
 
 import numpy as np
@@ -383,11 +384,16 @@ def check_input(steps, X, schema, public):
     public : collection of str
         Steps that the user takes responsibility for.
     """
-    for rows in X.frames() if isinstance(X, SourceFrame) else (X,):
-        shape: tuple[int, ...] = getattr(rows, "shape", ())
-        places = range(shape[1]) if len(shape) == 2 else None
-        if places is None or shape[0]:
-            _InputCheck(rows, schema, public).first(list(steps), places)
+    check = partial(_check_rows, list(steps), schema, public)
+    for _ in X.asked(check) if isinstance(X, SourceFrame) else (check(X),):
+        pass
+
+
+def _check_rows(steps, schema, public, rows):
+    shape: tuple[int, ...] = getattr(rows, "shape", ())
+    places = range(shape[1]) if len(shape) == 2 else None
+    if places is None or shape[0]:
+        _InputCheck(rows, schema, public).first(steps, places)
 
 
 class _InputCheck:

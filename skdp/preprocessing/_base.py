@@ -4,7 +4,9 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -233,15 +235,10 @@ class PrivateTransformer(Budgeted, RowTransformer):
     def _columns_of(self, X: SourceFrame) -> ColumnsOfSource:
         """Columns of a source, all of which are checked here."""
         self._validated(X.first, reset=True)
-        for rows in X.frames():
-            self._validated(rows, reset=False)
-        alone = clone(self)
-
-        def values_of(rows: Any) -> np.ndarray:
-            found = alone._validated(rows, reset=True)
-            return found[0] if isinstance(found, list) else found[:, 0]
-
-        return ColumnsOfSource(X, values_of)
+        known = alone(self)  # what workers are sent
+        for _ in X.asked(partial(_check_rows, known)):
+            pass
+        return ColumnsOfSource(X, partial(_values_of, alone(clone(self))))
 
     @abstractmethod
     def _plan(self, target: ApproxDP, n_units: int) -> Any:
@@ -391,6 +388,25 @@ def columns_of(estimator: Any, X: Any, reset: bool) -> list[np.ndarray]:
             raise ValueError("Complex data not supported")
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return list(array.T)
+
+
+def alone(step: Any) -> Any:
+    """A step without its ledger and its seed, of which no one else is to know."""
+    made = copy(step)
+    for name in ("ledger", "random_state"):
+        if hasattr(made, name):
+            setattr(made, name, None)
+    return made
+
+
+def _check_rows(step: Any, rows: Any) -> None:
+    step._validated(rows, reset=False)
+
+
+def _values_of(step: Any, rows: Any) -> np.ndarray:
+    """Values of rows of one column."""
+    found = step._validated(rows, reset=True)
+    return found[0] if isinstance(found, list) else found[:, 0]
 
 
 def _is_frame(X: Any) -> bool:

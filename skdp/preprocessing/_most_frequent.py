@@ -5,13 +5,15 @@ To check it: this file, and ``mechanisms/_exponential.py`` for the law of a sele
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
 from skdp._random._source import NoiseSource
 from skdp._validation import counts, plain_arguments
 from skdp.mechanisms import select
+from skdp.preprocessing._base import label_codes
 from skdp.preprocessing._quantiles import selections_guarantee
 from skdp.privacy import (
     ApproxDP,
@@ -19,6 +21,7 @@ from skdp.privacy import (
     bounded_range_epsilon,
     n_records_changed,
 )
+from skdp.rows._source_frames import total_of
 from skdp.rows._users import USER_PARTS, Users
 
 
@@ -76,14 +79,16 @@ class MostFrequentRelease:
         return cls(epsilon, sizes, guarantee)
 
     def __call__(
-        self, codes: np.ndarray, noise: NoiseSource, users: Users | None = None
+        self, columns: Any, lists: Any, noise: NoiseSource, users: Users | None = None
     ) -> np.ndarray:
         """Release the places of the categories.
 
         Parameters
         ----------
-        codes : ndarray of int, shape (n_samples, n_columns)
-            Place of each row's category; -1 where it is missing or none of them.
+        columns : ndarray or ColumnsOfSource of shape (n_samples, n_columns)
+
+        lists : list of list
+            Categories of each column.
 
         noise : NoiseSource
 
@@ -99,14 +104,20 @@ class MostFrequentRelease:
         spread *= 1 if users is None else USER_PARTS
         for j, size in enumerate(self.n_categories):
             if size > 1:
-                own = codes[:, j]
+                if users is None:
+                    counts = total_of(columns, j, partial(_counts_of_listed, lists[j]))
+                else:
+                    counts = users.shares_of(label_codes(columns[:, j], lists[j]), size)
                 places[j] = select(
-                    np.bincount(own + 1, minlength=size + 1)[1:]
-                    if users is None
-                    else users.shares_of(own, size),
+                    counts,
                     epsilon=self.epsilon,
                     spread=spread,
                     random_state=noise,
                     purpose="the most frequent category of a column",
                 )
         return places
+
+
+def _counts_of_listed(listed: list, values: np.ndarray) -> np.ndarray:
+    """How many values are each of a list; what is missing or none of them does not count."""
+    return np.bincount(label_codes(values, listed) + 1, minlength=len(listed) + 1)[1:]

@@ -20,7 +20,7 @@ from skdp._validation import boolean, is_auto, plain_arguments, positive_int, sh
 from skdp.mechanisms import Lattice, NoiseLaw, escape_probability, frequent_names
 from skdp.preprocessing._base import PrivateTransformer, array_of, columns_of
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee, compose, gaussian_mu
-from skdp.rows._source_frames import ColumnsOfSource
+from skdp.rows._source_frames import total_of
 from skdp.rows._users import Users
 
 _LIMIT_ESCAPE = 1e-290  # far above where floats lose digits
@@ -286,8 +286,8 @@ def counts_of(column: np.ndarray, users: Users | None = None) -> Counter:
 
 def _counts_in(columns: Any, place: int, users: Users | None) -> Counter:
     """`counts_of` one of several columns, in an order that does not depend on that of the rows."""
-    if users is None and isinstance(columns, ColumnsOfSource):
-        counts = sum(map(counts_of, columns.parts(place)), Counter())
+    if users is None:
+        counts = total_of(columns, place, counts_of)
     else:
         counts = counts_of(columns[place], users)
     return Counter({name: counts[name] for name in sorted(counts, key=public_rank)})

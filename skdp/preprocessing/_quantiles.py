@@ -27,6 +27,7 @@ from skdp.mechanisms import NoiseLaw, select
 from skdp.mechanisms import release as release_value
 from skdp.mechanisms._cells import cell_edges, checked_ranges, counts_below
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, bounded_range_epsilon
+from skdp.rows._source_frames import total_of
 from skdp.rows._users import USER_PARTS, Users
 
 # Probabilities are whole numbers of such parts, so that utilities are whole numbers, too.
@@ -273,8 +274,11 @@ class QuantileRelease:
         moved = grid if is_replaced else np.maximum(parts, grid - parts)
         released = np.empty((len(self.edges), len(parts), 2))
         for j, edges in enumerate(self.edges):
-            owned = None if users is None else users.rank_parts(columns[:, j])
-            below = counts_below(columns[:, j], edges, owned)
+            if users is None:
+                below = total_of(columns, j, partial(counts_below, edges=edges))
+            else:
+                own = columns[:, j]
+                below = counts_below(own, edges, users.rank_parts(own))
             utilities = -grid * below[:-1] + parts[:, None] * below[-1]  # q n - c_i
             misses = np.maximum(-utilities, utilities - grid * np.diff(below))
             chosen = select(

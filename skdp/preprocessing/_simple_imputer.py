@@ -17,7 +17,6 @@ from skdp.preprocessing._base import (
     PrivateTransformer,
     array_of,
     check_names,
-    label_codes,
     per_column,
 )
 from skdp.preprocessing._most_frequent import MostFrequentRelease
@@ -184,8 +183,7 @@ class DPSimpleImputer(PrivateTransformer):
             values = [_roundest(low, high) for ((low, high),) in release(X, noise, users)]
         else:
             lists = self._categories(self.n_features_in_, self._column_names)
-            codes = [label_codes(X[:, j], own) for j, own in enumerate(lists)]
-            places = release(np.column_stack(codes), noise, users)
+            places = release(X, lists, noise, users)
             values = [own[place] for own, place in zip(lists, places, strict=True)]
         self.statistics_ = array_of(values, X.dtype)
 

@@ -183,23 +183,25 @@ class Blocks:
         list of ndarray
         """
         if self.is_remote and not here:
-            entries = self._X.partial_sums(self._without_rows(), part, self._codes)
+            summed = partial(_part_of, self._without_rows(), part)
+            entries = self._X.partial_sums(summed, self._codes)
         else:
             blocks = enumerate(self.blocks)
             entries = ((i, 0, part(self, i, rows, codes)) for i, (rows, codes) in blocks)
             if not self.is_kept:  # products of single blocks are too small for threads
                 entries = self._alone(entries)
-        sums = [_sums.PairwiseSum(shape) for shape in shapes]
-        for first, depth, found in entries:
-            for total, one in zip(sums, found, strict=True):
-                total.add(one, first, depth)
-        return [total.total() for total in sums]
+        return _sums.added(entries, [_sums.PairwiseSum(shape) for shape in shapes])
 
     def _without_rows(self):
         """The same with what the parts of sums need alone, to be sent to workers."""
         bare: Any = copy(self)
         bare._X = bare._codes = bare.blocks = bare._bounds = None
         return bare
+
+    @staticmethod
+    def whole(codes):
+        """Codes as integers whose products do not overflow; targets as they are."""
+        return codes.astype(np.intp, copy=False) if codes.dtype.kind in "biu" else codes
 
     @staticmethod
     def _alone(entries):
@@ -305,6 +307,11 @@ class Blocks:
             return float(total.total())
 
         return slope
+
+
+def _part_of(data, part, i, block, codes):
+    """What rows of block ``i`` of a source add to a sum."""
+    return part(data, i, data.clipped(block), data.whole(codes))
 
 
 @dataclass
@@ -577,11 +584,6 @@ class RowBlocks(Blocks):
         codes = self._codes if self._order is None else self._codes[self._order]
         return (self.whole(codes[a:b]) for a, b in itertools.pairwise(self._bounds))
 
-    @staticmethod
-    def whole(codes):
-        """Codes as integers whose products do not overflow; targets as they are."""
-        return codes.astype(np.intp, copy=False) if codes.dtype.kind in "biu" else codes
-
     def _in_chunks(self, users):
         """Order of the rows, None if it is theirs, and where blocks of them begin and end.
 
@@ -732,9 +734,6 @@ _CACHED = 128  # rows that are made at once
 
 _NEAR = 2**20  # bytes that stay in cache between two products
 
-# Blocks whose second moments are summed plainly, before those sums are.
-_GROUP = 256
-
 
 class FeatureBlocks(Blocks):
     """Features of rows with their targets, a block at a time, rounded to integers.
@@ -784,11 +783,11 @@ class FeatureBlocks(Blocks):
         self.is_sparse = False
         self.length = _sums.LENGTH
         self.n_terms = _sums.score_terms(self.n_features)
-        self.X, self.features = X, features
-        self.targets = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
+        self._X, self.features = X, features
+        self._codes = np.clip(targets, -1.0, 1.0)  # what sensitivities rest on
         size = self.n_samples * self.n_features * np.dtype(self._type).itemsize
-        most = memory_limit() if cache_size is None else cache_size
-        self._kept: list | None = [] if size <= most else None
+        self.is_kept = size <= (memory_limit() if cache_size is None else cache_size)
+        self._kept: list = []
         self.blocks = self
         if users is not None:
             self._residual_bits += self._bits_of_shares
@@ -797,13 +796,18 @@ class FeatureBlocks(Blocks):
     def _unit(self):
         return 2.0**-self._bits
 
+    @property
+    def targets(self):
+        """One of each row."""
+        return self._codes
+
     def centred(self, offset):
         """Return the same rows with their targets less a released ``offset`` in [-1, 1].
 
         Rows that are kept are kept for both.
         """
         changed = copy(self)
-        changed.targets, changed.blocks = self.targets - offset, changed
+        changed._codes, changed.blocks = self.targets - offset, changed
         return changed
 
     def __len__(self):
@@ -812,22 +816,29 @@ class FeatureBlocks(Blocks):
     def __iter__(self):
         if self.users is not None:
             raise ValueError("Rows with owners are for sums over users, which know their shares.")
-        for made, targets in self._made():
+        for made, targets in zip(self._made(), self._parts_of(self.targets), strict=True):
             yield made * self.unit, targets
+
+    def clipped(self, block):
+        """Features of the rows of a block."""
+        return self._make(block) * self.unit
 
     def _block(self, i):
         return slice(i * self.length, (i + 1) * self.length)
 
+    def _parts_of(self, numbers):
+        return (numbers[self._block(i)] for i in range(len(self)))
+
     def _made(self):
-        if self._kept is not None and len(self._kept) == len(self):
-            made = iter(self._kept)
-        else:
-            parts = row_blocks(self.X, every(self.n_samples, self.length))
-            made = (self._make(part) for part in parts)
-        for i, rows in enumerate(made):
-            if self._kept is not None and i == len(self._kept):
+        """Integers of each block."""
+        if len(self._kept) == len(self):
+            yield from self._kept
+            return
+        parts = row_blocks(self._X, every(self.n_samples, self.length))
+        for i, rows in enumerate(map(self._make, parts)):
+            if self.is_kept and i == len(self._kept):
                 self._kept.append(rows)
-            yield rows, self.targets[self._block(i)]
+            yield rows
 
     def _make(self, X):
         made = np.empty((X.shape[0], self.n_features), dtype=self._type)
@@ -837,31 +848,51 @@ class FeatureBlocks(Blocks):
             made[start : start + _CACHED] = np.rint(rows, out=rows)
         return made
 
-    def _near(self):
-        """For each block: a few of its rows at a time in floating point, targets, their place."""
+    def _few(self, made):
+        """A few rows of integers at a time in floating point, and their place in the block."""
         height = max(16, min(self.length, _NEAR // (8 * self.n_features)))
-        memory = np.empty((min(height, self.n_samples), self.n_features))
+        memory = np.empty((min(height, len(made)), self.n_features))
+        for start in range(0, len(made), height):
+            place = slice(start, min(start + height, len(made)))
+            rows = memory[: place.stop - start]
+            np.copyto(rows, made[place])
+            yield rows, place
 
-        def few_rows(made, targets):
-            for start in range(0, len(made), height):
-                place = slice(start, min(start + height, len(made)))
-                rows = memory[: place.stop - start]
-                np.copyto(rows, made[place])
-                yield rows, targets[place], place
+    def _sums_made(self, part, *shapes, along=(), whole=True, told=""):
+        """Sums over the blocks of what ``part(data, i, made, *numbers)`` returns.
 
-        for made, targets in self._made():
-            yield few_rows(made, targets)
+        Parameters
+        ----------
+        part : callable
+            Of integers of a block, and of its part of each of the numbers ``along``.
 
-    def _converted(self, dtype=np.float64):
-        """Integers of each block in floating point, in memory that the next one overwrites.
+        *shapes : tuple
+            Of what it returns.
 
-        It is the first long pass, of which is told whoever listens to the fit.
+        along : sequence of ndarray of shape (n_samples,), default=()
+
+        whole : bool, default=True
+            Whether sums are whole numbers below 2**53, which no order changes. Others are added
+            in pairs.
+
+        told : str, default=""
+            Name of a pass of which is told whoever listens to the fit.
+
+        Returns
+        -------
+        list of ndarray
         """
-        memory = np.empty((min(self.length, self.n_samples), self.n_features), dtype=dtype)
-        for made, _ in with_progress(self._made(), "second moments", len(self), of="rows"):
-            rows = memory[: len(made)]
-            np.copyto(rows, made)
-            yield rows
+        if self.is_remote:
+            summed = partial(_features_part_of, self._without_rows(), part)
+            numbers = np.column_stack([np.zeros((self.n_samples, 0)), *along])
+            entries = self._X.partial_sums(summed, numbers, plainly=whole)
+        else:
+            blocks: Any = zip(self._made(), *map(self._parts_of, along), strict=True)
+            if told:
+                blocks = with_progress(blocks, told, len(self), of="rows")
+            entries = ((i, 0, part(self, i, *block)) for i, block in enumerate(blocks))
+        make = _sums.PlainSum if whole else _sums.PairwiseSum
+        return _sums.added(entries, [make(shape) for shape in shapes])
 
     def target_moments(self):
         """Sums of the targets and of their squares.
@@ -888,9 +919,7 @@ class FeatureBlocks(Blocks):
             Bound on the norm of its error.
         """
         most = 2.0**self._residual_bits
-        total = self._limited_sum(
-            weights, cap / most, itertools.repeat(np.full(self.length, most))
-        )
+        total = self._limited_sum(weights, cap / most, np.full(self.n_samples, most))
         return total, 2 * _sums.UNIT_ROUNDOFF * self.n_units * cap * self.row_norm
 
     def score_sum(self, weights, cap):
@@ -904,14 +933,10 @@ class FeatureBlocks(Blocks):
             Bound on its error.
         """
         most = 2.0**self._residual_bits
-        unit, total = cap / most, 0
-        scores_of = self._scores_of(weights)
-        for i, block in enumerate(self._near()):
-            for rows, _, place in block:
-                scores, limits = self._shared(i, place, scores_of(rows) / unit, most)
-                whole = np.rint(np.clip(scores, -limits, limits, out=scores), out=scores)
-                total += int(whole.sum())
-        return total * unit, 2 * _sums.UNIT_ROUNDOFF * self.n_units * cap
+        (total,) = self._sums_made(
+            partial(_scores_part, self._few_bits(weights), cap / most, most), ()
+        )
+        return float(total) * (cap / most), 2 * _sums.UNIT_ROUNDOFF * self.n_units * cap
 
     def whitened_sum(self, weights, whitening, limits):
         """Whitened sum of the rows times their residuals, these within ``limits``.
@@ -933,37 +958,24 @@ class FeatureBlocks(Blocks):
             Bound on the norm of its error.
         """
         whole, unit = limits
-        parts = (whole[self._block(i)] for i in range(len(self)))
-        total = self._limited_sum(weights, unit, parts)
+        total = self._limited_sum(weights, unit, whole)
         # Rounded once, and then whitened.
         return whitening.apply(total), whitening.rounding_error(float(np.linalg.norm(total)))
 
     def _limited_sum(self, weights, unit, limits):
-        """Sum of the rows times their residuals, in whole units with limits for each block."""
-        # Halves of 32 bits: whole sums may be longer than an int64.
-        high, low = np.zeros((2, self.n_features), dtype=np.int64)
-        scores_of = self._scores_of(weights)
-        blocks = zip(self._near(), limits, strict=False)
-        for i, (block, within) in enumerate(blocks):
-            total = np.zeros(self.n_features)
-            for rows, targets, place in block:
-                residuals = (scores_of(rows) - targets) / unit
-                residuals, most = self._shared(i, place, residuals, within[place])
-                residuals = np.rint(residuals.clip(-most, most, out=residuals), out=residuals)
-                total += residuals @ rows  # no rounding, as in all of a block
-            whole = total.astype(np.int64)
-            high += whole >> 32
-            low += whole & 0xFFFFFFFF
+        """Sum of the rows times their residuals, in whole units with limits for each row."""
+        part = partial(_limited_part, self._few_bits(weights), unit)
+        shapes = [self.n_features] * 2
+        high, low = self._sums_made(part, *shapes, along=(self.targets, limits))
         return (high * 2.0**32 + low) * (unit * self.unit)
 
-    def _scores_of(self, weights):
-        """Return the map from rows to their products with weights, these rounded as well.
+    def _few_bits(self, weights):
+        """Weights for integers of features, rounded such that scores are exact.
 
         Scores must be a function of the row, whatever the order of their sums. Integers below
         2**53 are exact in double precision.
         """
-        weights = _sums.rounded(weights * self.unit, self._weight_bits)
-        return lambda rows: rows @ weights
+        return _sums.rounded(weights * self.unit, self._weight_bits)
 
     def _shared(self, i, place, values, limits):
         """Values of rows of a block and their limits, in whole units, times their shares.
@@ -1019,18 +1031,14 @@ class FeatureBlocks(Blocks):
         # No residual is of use beyond the limit of a row along the shortest axis of W.
         most = cap * whitening.longest
         step = most * 2.0**-self._residual_bits
+        scale = whitening.scale * self.unit
+        limits = _ResidualLimits(columns, unit, coarse, scale, error, slack, cap, most, step)
+        if self.is_remote:
+            return self._X.per_row(partial(_of_features, self._without_rows(), limits)), step
         whole, start = np.empty(self.n_samples), 0
-        for rows, _, _ in itertools.chain.from_iterable(self._near()):
-            products = rows @ columns
-            np.abs(products, out=products)
-            products *= 1.0 / coarse
-            np.trunc(products, out=products)
-            seen = np.sqrt(np.einsum("ij,ij->i", products, products)) * (unit * coarse)
-            squares = np.einsum("ij,ij->i", rows, rows) * (whitening.scale * self.unit) ** 2
-            squares += slack - np.maximum(seen - error, 0.0) ** 2
-            limits = np.minimum(cap / np.sqrt(squares), most) * (1.0 - 2.0**-49)
-            whole[start : start + len(rows)] = np.floor(limits / step)
-            start += len(rows)
+        for made in self._made():
+            whole[start : start + len(made)] = limits(self, made)
+            start += len(made)
         return whole, step
 
     def second_moments(self):
@@ -1043,16 +1051,9 @@ class FeatureBlocks(Blocks):
         error : float
             Bound on the Frobenius norm of its error.
         """
-        total, part = np.zeros((2, self.n_features, self.n_features)).transpose(0, 2, 1)
-        for i, rows in enumerate(self._converted()):
-            if i % _GROUP == 0:
-                total += part
-                part[:] = 0.0
-            if self.users is not None:
-                rows *= np.sqrt(self.shares[i])[:, np.newaxis]
-            part = dsyrk(1.0, rows.T, beta=1.0, c=part, overwrite_c=1)
-        total += part
-        chain = self.length + _GROUP + len(self) // _GROUP + 8
+        shape = self.n_features, self.n_features
+        (total,) = self._sums_made(_products_part, shape, whole=False, told="second moments")
+        chain = self.length + math.log2(len(self) + 1) + 8
         if self.users is not None:  # two roots of shares and two products with them
             chain += 8
         error = self.n_units * _sums.UNIT_ROUNDOFF * chain * self.row_norm**2
@@ -1083,18 +1084,85 @@ class IntegerFeatureBlocks(FeatureBlocks):
         """Sum of the outer products of the rows; rounded once, at the end, but for users."""
         if self.users is not None:
             return super().second_moments()
-        total = np.zeros((self.n_features, self.n_features), order="F")
-        part = np.zeros((self.n_features, self.n_features), order="F", dtype=np.float32)
-        for rows in self._converted(np.float32):
-            part = ssyrk(1.0, rows.T, c=part, overwrite_c=1)
-            total += part
+        shape = self.n_features, self.n_features
+        (total,) = self._sums_made(_whole_products_part, shape, told="second moments")
         error = _sums.UNIT_ROUNDOFF * self.n_samples * self.row_norm**2
         return _symmetric(total) * self.unit**2, error
 
 
-def _symmetric(upper):
-    """Fill the lower triangle."""
-    return np.triu(upper) + np.triu(upper, 1).T
+def _features_part_of(data, part, i, block, numbers):
+    """What rows of block ``i`` of a source add to a sum over integers of features."""
+    return part(data, i, data._make(block), *numbers.T)
+
+
+def _of_features(data, function, block):
+    """What a function says of integers of features of the rows of a block."""
+    return function(data, data._make(block))
+
+
+def _scores_part(weights, unit, most, data, i, made):
+    total = 0.0
+    for rows, place in data._few(made):
+        scores, limits = data._shared(i, place, rows @ weights / unit, most)
+        total += np.rint(np.clip(scores, -limits, limits, out=scores), out=scores).sum()
+    return (total,)
+
+
+def _limited_part(weights, unit, data, i, made, targets, limits):
+    total = np.zeros(data.n_features)
+    for rows, place in data._few(made):
+        residuals = (rows @ weights - targets[place]) / unit
+        residuals, most = data._shared(i, place, residuals, limits[place])
+        residuals = np.rint(residuals.clip(-most, most, out=residuals), out=residuals)
+        total += residuals @ rows  # no rounding, as in all of a block
+    # Halves of 32 bits: sums over all blocks may be longer than the digits of a float.
+    whole = total.astype(np.int64)
+    return whole >> 32, whole & 0xFFFFFFFF
+
+
+def _products_part(data, i, made):
+    rows = made.astype(np.float64)
+    if data.shares is not None:
+        rows *= np.sqrt(data.shares[i])[:, np.newaxis]
+    return (dsyrk(1.0, rows.T).T,)
+
+
+def _whole_products_part(data, i, made):
+    return (ssyrk(1.0, made.astype(np.float32).T).T,)
+
+
+@dataclass(frozen=True)
+class _ResidualLimits:
+    """Limits of residuals of `FeatureBlocks.residual_limits`, in whole steps."""
+
+    columns: np.ndarray
+    unit: float
+    coarse: float
+    scale: float
+    error: float
+    slack: float
+    cap: float
+    most: float
+    step: float
+
+    def __call__(self, data, made):
+        whole = np.empty(len(made))
+        for rows, place in data._few(made):
+            products = rows @ self.columns
+            np.abs(products, out=products)
+            products *= 1.0 / self.coarse
+            np.trunc(products, out=products)
+            seen = np.sqrt(np.einsum("ij,ij->i", products, products)) * (self.unit * self.coarse)
+            squares = np.einsum("ij,ij->i", rows, rows) * self.scale**2
+            squares += self.slack - np.maximum(seen - self.error, 0.0) ** 2
+            limits = np.minimum(self.cap / np.sqrt(squares), self.most) * (1.0 - 2.0**-49)
+            whole[place] = np.floor(limits / self.step)
+        return whole
+
+
+def _symmetric(lower):
+    """Fill the upper triangle."""
+    return np.tril(lower) + np.tril(lower, -1).T
 
 
 def certified(computed, largest):

@@ -27,7 +27,7 @@ from skdp.rows._sources import (
     pieces,
     unshown,
 )
-from skdp.rows._sums import LENGTH, PairwiseSum
+from skdp.rows._sums import LENGTH, PairwiseSum, PlainSum
 
 
 class DaskSource(BlockSource):
@@ -184,25 +184,29 @@ class PartitionedRows(SourceRows):
                 "than it gives."
             )
 
-    def partial_sums(self, data: Any, part: Any, codes: np.ndarray) -> list[Any]:
-        """Sums over blocks of what ``part(data, i, rows, codes)`` returns.
+    def partial_sums(
+        self, summed: Callable[..., Any], codes: np.ndarray, *, plainly: bool = False
+    ) -> list[Any]:
+        """Sums over blocks of what ``summed(i, rows, codes)`` returns.
 
         Parameters
         ----------
-        data : RowBlocks
-            Without rows.
+        summed : callable
+            Returns arrays, or numbers.
 
-        part : callable
+        codes : ndarray of shape (n_samples, ...)
+            Of which each block has its own.
 
-        codes : ndarray of shape (n_samples,)
+        plainly : bool, default=False
+            Whether no order changes the sums; else they are of pairs, and of pairs of these.
 
         Returns
         -------
         list of (int, int, tuple of ndarray)
             Number of the first block, and the sum of as many as two to the second number.
         """
-        summed = partial(_summed, data, part)
-        found, edges = self._asked(partial(_added, summed), codes)
+        make = PlainSum if plainly else PairwiseSum
+        found, edges = self._asked(partial(_added, summed, make), codes)
         found += [(i, 0, summed(i, *block)) for i, block in edges]
         return sorted(found, key=lambda entry: entry[0])
 
@@ -253,20 +257,16 @@ def _on_blocks(work: Callable[[Iterator[Any]], list[Any]], table: Any, argument:
     return work(blocks())
 
 
-def _summed(data: Any, part: Any, i: int, block: np.ndarray, codes: np.ndarray) -> Any:
-    return part(data, i, data.clipped(block), data.whole(codes))
-
-
 def _of_rows(function: Callable[[np.ndarray], np.ndarray], blocks: Iterator[Any]) -> list[Any]:
     return [(i, function(block)) for i, block, _ in blocks]
 
 
-def _added(summed: Callable[..., Any], blocks: Iterator[Any]) -> list[Any]:
-    """Sums of aligned powers of two of blocks, and the first of each."""
-    sums: list[PairwiseSum] = []
+def _added(summed: Callable[..., Any], make: Any, blocks: Iterator[Any]) -> list[Any]:
+    """Sums of aligned powers of two of blocks, and the first of each; plain ones of all."""
+    sums: list[Any] = []
     for i, block, own in blocks:
         found = summed(i, block, own)
-        sums = sums or [PairwiseSum(()) for _ in found]
+        sums = sums or [make(np.shape(one)) for one in found]
         for total, one in zip(sums, found, strict=True):
             total.add(one, i)
     return [

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp.exceptions import SourceChangedError
-from skdp.rows._inputs import framed, ours_as_they_are, rows_of
+from skdp.rows._inputs import framed, ours_as_they_are, raised_here, rows_of
 from skdp.rows._sources import (
     CHANGED,
     BlockSource,
@@ -20,8 +21,10 @@ from skdp.rows._sources import (
     checksums,
     first_columns,
     opened,
+    partitions_of,
     row_source,
     rows_between,
+    unshown,
 )
 from skdp.rows._sums import LENGTH
 
@@ -69,12 +72,20 @@ class Fingerprints:
     def add(self, table: Any, names: list[Any]) -> None:
         """Go on with more rows, of these columns."""
         for place, name in enumerate(names):
-            column = table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
-            entries = np.concatenate([self._rest.get(name, _NONE), _hashed(column)])
-            whole = len(entries) // LENGTH * LENGTH
-            checks = checksums(entries[:whole].reshape(-1, LENGTH))
-            self._rest[name] = entries[whole:]
-            self._compare(name, checks.tolist())
+            self._go_on(name, _hashed(_column(table, place)))
+
+    def add_parts(self, parts: list[Any], names: list[Any]) -> None:
+        """Go on with what `hashed_parts` makes of the columns of a partition."""
+        for name, (head, checks, tail) in zip(names, parts, strict=True):
+            self._go_on(name, head)
+            self._compare(name, checks)
+            self._go_on(name, tail)
+
+    def _go_on(self, name: Any, entries: np.ndarray) -> None:
+        entries = np.concatenate([self._rest.get(name, _NONE), entries])
+        whole = len(entries) // LENGTH * LENGTH
+        self._rest[name] = entries[whole:]
+        self._compare(name, checksums(entries[:whole].reshape(-1, LENGTH)).tolist())
 
     def close(self) -> None:
         """End a pass."""
@@ -93,6 +104,25 @@ class Fingerprints:
 
 
 _NONE = np.zeros(0, dtype=np.uint64)
+
+
+def _column(table: Any, place: int) -> Any:
+    return table.iloc[:, place] if hasattr(table, "iloc") else table[:, place]
+
+
+def hashed_parts(table: Any, start: int) -> list[Any]:
+    """Of each column of a partition: numbers of its first rows, checksums, numbers of its last.
+
+    Checksums are of the blocks that lie within it, ``start`` rows after the first one of all.
+    """
+    found = []
+    for place in range(table.shape[1]):
+        entries = _hashed(_column(table, place))
+        first = min(-start % LENGTH, len(entries))
+        last = first + (len(entries) - first) // LENGTH * LENGTH
+        checks = checksums(entries[first:last].reshape(-1, LENGTH)).tolist()
+        found.append((entries[:first], checks, entries[last:]))
+    return found
 
 
 class SourceFrame:
@@ -129,12 +159,16 @@ class SourceFrame:
 
     checked : SourceRows or None
         Of a fit that read these rows as numbers, for the next one.
+
+    partitions : Partitions or None
+        Of the source, where workers have these.
     """
 
     ndim = 2
     chosen: Any = None
     owner_ids: Any = None
     checked: Any = None
+    partitions: Any = None
 
     def __init__(
         self, source: Any, columns: Any, n_rows: int, checks: Any, first: Any, steps: tuple = ()
@@ -145,7 +179,7 @@ class SourceFrame:
     def _with(self, *, read: Any, first: Any, steps: tuple) -> "SourceFrame":
         """The same rows, with other columns or steps."""
         made = SourceFrame(self.source, read, self.n_rows, self.checks, first, steps)
-        made.chosen = self.chosen
+        made.chosen, made.partitions = self.chosen, self.partitions
         return made
 
     def frames(self) -> Iterator[Any]:
@@ -161,6 +195,30 @@ class SourceFrame:
                     continue
                 rows = rows_of(rows, places)
             yield _stepped(self.steps, rows)
+        prints.close()
+
+    def asked(self, function: Callable[[Any], Any]) -> Iterator[Any]:
+        """What a function says of all rows, a part at a time: workers say it of partitions.
+
+        Parameters
+        ----------
+        function : callable
+            Of rows. It goes to the workers with all that it refers to.
+        """
+        if not self.is_partitioned:
+            yield from map(function, self.frames())
+            return
+        prints = Fingerprints(self.checks)
+        names = list(range(self.first.shape[1])) if self.read is None else self.read
+        work = partial(_answered, self.steps, self.read, function)
+        with unshown(SourceChangedError):
+            answers = self.source.run(self.read, work, self.partitions.starts[:-1])
+        for answer in filter(None, answers):
+            parts, said = answer
+            prints.add_parts(parts, names)
+            if isinstance(said, _Refused):
+                raise ValueError(said.message)
+            yield said
         prints.close()
 
     def rows_at(self, positions: np.ndarray) -> "SourceFrame":
@@ -212,12 +270,12 @@ class SourceFrame:
         is_named = isinstance(columns, list) and self.read is not None
         if is_named and not self.steps and set(columns) <= set(self.read):
             return self._with(read=columns, first=self.first[columns], steps=())
-        return self.mapped(lambda rows: _taken(rows, columns))
+        return self.mapped(partial(_taken, columns=columns))
 
     @property
     def is_partitioned(self) -> bool:
         """Whether workers have parts of the rows."""
-        return self.chosen is None and getattr(self.source, "is_partitioned", False)
+        return self.chosen is None and self.partitions is not None
 
     def run(self, columns: Any, function: Any, arguments: Any = None) -> list[Any]:
         """What a function says of each partition, if the source has any, and of its argument."""
@@ -238,11 +296,11 @@ class SourceFrame:
             return self
         return self.taken(list(names))
 
-    def column(self, place: int) -> Iterator[Any]:
-        """Blocks of one column, which alone is read where nothing was made of the rows."""
+    def column(self, place: int) -> "SourceFrame":
+        """One column, which alone is read where nothing was made of the rows."""
         if self.steps or self.read is None:
-            return (_taken(rows, [place]) for rows in self.frames())
-        return self.taken([self.read[place]]).frames()
+            return self.mapped(partial(_taken, columns=[place]))
+        return self.taken([self.read[place]])
 
     def cut(self, length: int) -> Iterator[Any]:
         """All rows in blocks of one length from the first row on; the last may be shorter."""
@@ -276,6 +334,27 @@ def _prepared(
         return function(np.empty((0, 1)), argument)
     rows = _stepped(steps, rows)
     return function(rows if columns is None else rows[list(columns)], argument)
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """Words of an error of this package, which a worker sends instead of it."""
+
+    message: str
+
+
+def _answered(steps: tuple, read: Any, function: Any, block: Any, start: int) -> Any:
+    """Numbers of a partition for `Fingerprints`, and what a function says of it, on a worker."""
+    rows = frame_of(block, read)
+    if not rows.shape[0]:
+        return None
+    parts = hashed_parts(rows, start)
+    try:
+        return parts, function(_stepped(steps, rows))
+    except ValueError as error:
+        if not raised_here(error):
+            raise
+        return parts, _Refused(str(error))
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -380,6 +459,8 @@ def opened_frame(
         if labels is not None:
             found = labels[found]
         rows = SourceFrame(source, names, n_rows, prints.found, first)
+        if getattr(source, "is_partitioned", False):
+            rows.partitions = partitions_of(source, names, n_rows)
         if users is None:
             return rows, found, None
         rows.owner_ids = others.owner_ids(users) if ids else None
@@ -399,28 +480,44 @@ class ColumnsOfSource:
 
     def __init__(self, X: SourceFrame, values_of: Any):
         self._X, self._values_of, self.shape = X, values_of, X.shape
-        first = next(X.column(0), None)
+        self._functions: tuple[Callable[[np.ndarray, int], np.ndarray], ...] = ()
+        first = next(X.column(0).frames(), None)
         if first is None:
             raise SourceChangedError(CHANGED)
-        first = values_of(first)
-        self.dtype = first.dtype
+        self.dtype = values_of(first).dtype
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def parts(self, place: int) -> Iterator[np.ndarray]:
-        """Values of one column, a block at a time."""
-        return map(self._values_of, self._X.column(place))
+    def asked(self, place: int, function: Callable[[np.ndarray], Any]) -> Iterator[Any]:
+        """What a function says of the values of one column, a part at a time."""
+        work = partial(_of_values, self._values_of, self._functions, place, function)
+        return self._X.column(place).asked(work)
 
     def __getitem__(self, place: Any) -> np.ndarray:
         place = place[1] if isinstance(place, tuple) else place
-        return np.concatenate(list(self.parts(place)))
+        return np.concatenate(list(self.asked(place, np.asarray)))
 
     def mapped(self, function: Callable[[np.ndarray, int], np.ndarray]) -> "ColumnsOfSource":
         """The same with ``function(values, place)`` of each column."""
-        other: Any = copy(self)
-        other.parts = lambda place: (function(own, place) for own in self.parts(place))
+        other = copy(self)
+        other._functions = (*self._functions, function)
         return other
+
+
+def _of_values(values_of: Any, functions: Any, place: int, function: Any, rows: Any) -> Any:
+    values = values_of(rows)
+    for made in functions:
+        values = made(values, place)
+    return function(values)
+
+
+def total_of(columns: Any, place: int, function: Callable[[np.ndarray], Any]) -> Any:
+    """What a function that counts says of one column: of a source, the sum over its parts."""
+    if isinstance(columns, ColumnsOfSource):
+        parts = columns.asked(place, function)
+        return sum(parts, next(parts))
+    return function(columns[place] if isinstance(columns, list) else columns[:, place])
 
 
 def mapped_columns(columns: Any, function: Callable[[np.ndarray, int], np.ndarray]) -> Any:

@@ -187,6 +187,17 @@ def _partitions() -> Any:
     return importlib.import_module("skdp.rows._partitions")
 
 
+def partitions_of(source: Any, columns: Any, n_rows: int) -> Any:
+    """Partitions of a source, which are as many rows as it gives."""
+    found = _partitions().Partitions(source, columns)
+    if found.n_rows != n_rows:
+        raise ValueError(
+            "X must stay as it is during a fit: its partitions have another number of rows "
+            "than it gives."
+        )
+    return found
+
+
 def _of_stream(rows: Any) -> RowSource:
     open_stream = _pyarrow().RecordBatchReader.from_stream
     is_query = type(rows).__module__.partition(".")[0] == "duckdb"

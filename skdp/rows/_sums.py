@@ -47,6 +47,46 @@ class PairwiseSum:
         return sum(parts[1:], parts[0])
 
 
+class PlainSum:
+    """Sum of arrays of whole numbers, which no order changes."""
+
+    def __init__(self, shape):
+        self._total = np.zeros(shape)
+
+    def add(self, part, first=None, depth=0):
+        """Add an array, of whatever number."""
+        self._total += part
+
+    @property
+    def entries(self):
+        """The sum, as `PairwiseSum` has them."""
+        return ((0, 0, self._total),)
+
+    def total(self):
+        """Sum of all arrays so far."""
+        return self._total
+
+
+def added(entries, sums):
+    """Totals of sums, after arrays were added to each.
+
+    Parameters
+    ----------
+    entries : iterable of (int, int, sequence of ndarray)
+        Number of the first array, depth, and one array for each sum.
+
+    sums : list of PairwiseSum or PlainSum
+
+    Returns
+    -------
+    list of ndarray
+    """
+    for first, depth, found in entries:
+        for total, one in zip(sums, found, strict=True):
+            total.add(one, first, depth)
+    return [total.total() for total in sums]
+
+
 class ExactScores:
     """Scores of rows with an error in their own last place, whatever the weights.
 

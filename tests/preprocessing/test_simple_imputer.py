@@ -90,9 +90,9 @@ def test_bad_parameters_are_refused_before_the_charge(parameters, words):
 def test_frequent_categories_are_selected_with_the_odds_that_are_stated(adjacency, exponent):
     release = MostFrequentRelease.plan(ApproxDP(2.0, adjacency=adjacency), n_categories=[3, 1, 2])
     assert release.guarantee.epsilons == (1.0, 1.0)
-    codes = np.array([[-1, 0, 0], [0, 0, 0], [1, 0, -1], [1, 0, 1], [1, 0, 1]])
+    rows = np.array([[9, 0, 0], [0, 0, 0], [1, 0, 9], [1, 0, 1], [1, 0, 1]])
     rng = np.random.default_rng(0)
-    drawn = np.array([release(codes, rng) for _ in range(4000)])
+    drawn = np.array([release(rows, [[0, 1, 2], [0], [0, 1]], rng) for _ in range(4000)])
     assert (drawn[:, 1] == 0).all()
     weights = np.exp(exponent * np.array([1.0, 3.0, 0.0]))
     expected = 4000 * weights / weights.sum()

@@ -248,5 +248,5 @@ def test_the_feature_matrix_is_never_whole_unless_it_is_small(kind, cells):
     for rows, few in ((10, True), (11, False)):
         data = kind(X[:rows], X[:rows, 0], features, cache_size=10 * p * cells)
         list(data.blocks)
-        again = [rows for rows, _ in data._made()], [rows for rows, _ in data._made()]
+        again = list(data._made()), list(data._made())
         assert (again[0][0] is again[1][0]) == few
