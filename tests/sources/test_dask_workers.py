@@ -15,6 +15,7 @@ from skdp.exceptions import SourceChangedError
 from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import BudgetLedger
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 
@@ -80,7 +81,8 @@ def test_partitions_that_change_are_an_error(model):
     lazy = dd.from_pandas(frame()[FEATURES + target], npartitions=3, sort=False)
     other = lazy.map_partitions(partial(other_when_charged, ledger=ledger), meta=lazy._meta)
     model = clone(model).set_params(ledger=ledger)
-    with sklearn.config_context(working_memory=0), pytest.raises(SourceChangedError):
+    in_threads = dask.config.set(scheduler="threads")  # which share the ledger
+    with in_threads, sklearn.config_context(working_memory=0), pytest.raises(SourceChangedError):
         model.fit(other, *target)
     assert len(ledger.history()) == 1
     assert not any(name.endswith("_") and not name.startswith("_") for name in vars(model))
