@@ -64,7 +64,8 @@ CLAIMS = {
     "CentredObjective": "Functions of features, objective perturbation",
     "TargetBounds": "Bounds of a target",
     "ExactQueries": "Exact kernel ridge, a number of queries",
-    "FinalRelease": "Streams, released after each call",
+    "ChunkRelease": "Streams without end, one release of the rows of each call",
+    "FinalRelease": "Streams, the function released after each call",
     "FedBackRelease": "Streams, noise fed back",
     "TreeRelease": "Streams, a tree over the horizon",
     "MatrixRelease": "Streams, sums whose noise cancels",
@@ -126,7 +127,7 @@ def uses(rng):
     yield partial(DPKernelRidge(y_bounds="auto", delta=1e-5, epsilon=5.0).fit, X, y)
     queries = DPKernelRidge(y_bounds=(-1, 1), release="query", n_queries=10)
     yield lambda: queries.fit(X[few], y[few]).predict(X[:3])
-    for release in ("final", "sgd", "tree", "matrix", "query"):
+    for release in ("chunk", "final", "sgd", "tree", "matrix", "query"):
         counts = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
         horizon = {counts[release]: 500} if release in counts else {}
         stream = DPOnlineKernelRegressor(

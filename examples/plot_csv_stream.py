@@ -46,10 +46,10 @@ path = Path(folder.name) / "log.csv"
 log.to_csv(path, index=False)
 
 # %%
-# What is public: the range of each instrument, the kinds of fuel, the range of the station's
-# power, and the largest number of rows that the file will ever have. ``missing="center"``
-# puts the middle of the range into an empty cell. Do not drop its row instead: all later rows
-# would move up one place, and the guarantee is about the change of a single row.
+# What is public: the range of each instrument, the kinds of fuel, and the range of the station's
+# power. ``missing="center"`` puts the middle of the range into an empty cell. Do not drop its row
+# instead: all later rows would move up one place, into other chunks, and the guarantee is about
+# the change of a single row.
 
 bounds = {"temperature": (-20, 50), "pressure": (950, 1070), "humidity": (0, 100)}
 categories = {"fuel": ["gas", "oil"]}
@@ -57,7 +57,6 @@ prepare = make_public_preprocessor(bounds, categories, missing="center", norm=No
 model = DPOnlineKernelRegressor(
     epsilon=1.0,
     delta=1e-6,
-    horizon=50_000,
     gamma=0.3,
     y_bounds=(380.0, 520.0),
     random_state=0,  # for the figure; on real data leave it out

@@ -6,6 +6,8 @@ The demand for hired bicycles is to be predicted hour by hour while records keep
 `~skdp.kernel.DPOnlineKernelRegressor` learns in the order of time, each week after predicting it.
 What it may show on the way, and at what price, is the choice of ``release``:
 
+- ``"chunk"``, the default, releases one gradient of each week and its second moments: one budget,
+  however long the stream, and nothing private is kept.
 - ``"final"`` releases the function after each week. A release is cheap; the guarantee is that of
   all releases so far, and grows.
 - ``"sgd"`` adds noise to each step and goes on from there: one budget, however long the stream.
@@ -92,6 +94,7 @@ gamma, theta, delta = 0.2, 0.6, 1e-6
 parts = [slice(start, min(start + week, n_hours)) for start in range(0, n_hours, week)]
 ends = np.array([part.stop for part in parts])
 releases = {
+    '"chunk"': {"release": "chunk", "epsilon": 2.0},
     '"final"': {"release": "final", "epsilon": 0.25, "theta": theta},
     # Noise at every step asks for smaller steps.
     '"sgd"': {"release": "sgd", "epsilon": 2.0, "theta": 0.75},
@@ -127,8 +130,8 @@ for i, part in enumerate(parts):
 # Top left: a week in the second summer, predicted before it was seen; the title says whether the
 # demand is that of Washington or simulated. Top right: how good the predictions are along the
 # stream, four weeks at a time. (They are compared with demand without noise, for this figure only:
-# no budget covers that.) All of them lag behind a demand that grows, the recursion without noise
-# too, because it weighs the years alike. Below left: what all
+# no budget covers that.) Recursions lag behind a demand that grows, also without noise, because
+# they weigh the years alike; ``"chunk"`` forgets. Below left: what all
 # releases so far cost together. Those of ``"final"`` become cheaper, as any record of the past
 # has less and less weight, but they do add up. Below right: how far one record can move the
 # function, by the constant of the paper and by ours, for the recursion of the paper
@@ -136,7 +139,7 @@ for i, part in enumerate(parts):
 # release is proportional to it.
 
 figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
-colors = {"not private": "0.35", '"final"': "C0", '"sgd"': "C1", '"matrix"': "C2"}
+colors = {"not private": "0.35", '"chunk"': "C3", '"final"': "C0", '"sgd"': "C1", '"matrix"': "C2"}
 shown = parts[80]
 days = np.arange(shown.stop - shown.start) / 24
 axes[0, 0].fill_between(days, hires[shown], color="0.85", label="demand")
@@ -154,7 +157,9 @@ axes[0, 1].set(title="accuracy, four weeks at a time", xlabel="hours seen", ylab
 axes[0, 1].set(ylim=(-0.6, 1.0))
 axes[0, 1].axhline(0.0, color="0.8", zorder=0)
 for name, values in spent.items():
-    axes[1, 0].plot(ends, values, "--" if name == '"matrix"' else "-", color=colors[name], lw=1.8)
+    axes[1, 0].plot(
+        ends, values, "--" if name in ('"matrix"', '"sgd"') else "-", color=colors[name], lw=1.8
+    )
 axes[1, 0].set(title="guarantee so far", xlabel="hours seen", ylabel=f"epsilon at delta={delta:g}")
 axes[1, 0].set(ylim=(0.0, None))
 
@@ -169,5 +174,5 @@ for label, options, style in [
 axes[1, 1].set(title="what one record can do, theta=0.75", xlabel="hours seen")
 axes[1, 1].set(ylabel="distance of functions")
 axes[1, 1].legend(frameon=False)
-figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=6)
 plt.show()

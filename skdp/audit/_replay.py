@@ -265,7 +265,8 @@ class _Search(Session):
 
     def worst(self, n: int) -> None:
         """Hostile records at several places, in several transcripts, and what is worse yet."""
-        streams = hasattr(self.program.target, "partial_fit")
+        # Calls of private sizes do not end at a number of rows.
+        streams = hasattr(self.program.target, "partial_fit") and self.in_places
         best: Round | None = None
         length = max(1, min(PER_ROUND, n // self.ranks.size))
         for i in range(-(-n // length)):

@@ -26,7 +26,7 @@ from skdp.audit._data import DataSet
 from skdp.engines import LocalEngine, MPIEngine
 from skdp.inspection import privacy_report
 from skdp.inspection._report import is_ours
-from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.kernel import DPKernelRidge, DPOnlineClassifier, DPOnlineKernelRegressor
 from skdp.learner import StatedGuarantee
 from skdp.learner._estimator import SEEDED, VOID
 from skdp.learner._streams import Token
@@ -179,10 +179,19 @@ def _log_unseen(release: Kept, counts: dict[Any, float], others: dict[Any, float
 # pickle: None is nothing but public attributes and answers. Every other object is walked whole.
 LIVE: dict[type, Any] = {
     # Goes on with private sums; with release="query" it answers from the rows.
-    DPOnlineKernelRegressor: lambda model: None if model.release == "query" else model.released(),
+    DPOnlineKernelRegressor: lambda model: _left_of_stream(model),
+    # With users it keeps ids.
+    DPOnlineClassifier: lambda model: None if model._holds_private_numbers else model,
     # With release="query" it answers from the rows.
     DPKernelRidge: lambda model: None if model.release == "query" else model,
 }
+
+
+def _left_of_stream(model: DPOnlineKernelRegressor) -> Any:
+    if not model._holds_private_numbers:
+        return model
+    return None if model.release == "query" else model.released()
+
 
 # What may differ between runs with equal releases, by name, and why it tells nothing.
 LEFT_OUT = {
@@ -647,7 +656,7 @@ class Program:
                     run.outcome.update(contents(said, f"{after}predict"))
                 run.outcome.update(what_leaves(model, after))
         self.take_claim(run, model)
-        run.stream = hasattr(model, "n_samples_seen_")
+        run.stream = getattr(model, "_has_time_stamps", hasattr(model, "n_samples_seen_"))
         run.calls.append((len(run.transcript), len(run.charges)))
         if queries is not None:
             for name in ANSWERS:

@@ -1,6 +1,7 @@
 """Private kernel methods."""
 
 from skdp.kernel._kernel_ridge import DPKernelRidge
+from skdp.kernel._online._classifier import DPOnlineClassifier
 from skdp.kernel._online._recursion import Recursion, run_features
 from skdp.kernel._online._regressor import DPOnlineKernelRegressor
 from skdp.kernel._online._released import ReleasedKernelRegressor
@@ -19,6 +20,7 @@ from skdp.kernel._ridge_problem import (
 
 __all__ = [
     "DPKernelRidge",
+    "DPOnlineClassifier",
     "DPOnlineKernelRegressor",
     "Recursion",
     "ReleasedKernelRegressor",

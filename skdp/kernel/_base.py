@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -33,12 +34,71 @@ COMMON = ("n_features_in_", "feature_names_in_", "guarantee_")
 _LIMIT_SECRET = 32  # bytes
 
 
-class BaseKernelRegressor(RegressorMixin, _Learner):
-    """Regressor on a kernel, with a public range of targets."""
+class KernelFeatures:
+    """Mixin: a kernel, and public features that stand in for it."""
+
+    kernel: Any
+    gamma: Any
+    nu: Any
+    n_components: Any
+    orthogonal: Any
+    x_norm: Any
+    random_state: Any
 
     @property
     def _takes_columns(self):
         return self.kernel != "linear"
+
+    def _check_features(self):
+        if isinstance(self.gamma, str) and not is_auto(self.gamma):
+            raise ValueError(
+                "gamma must be 'auto' or a positive number, chosen without a look at the data; "
+                f"got {short_repr(self.gamma)}."
+            )
+        check_kernel(self.kernel, 1.0 if is_auto(self.gamma) else self.gamma, self.nu)
+        boolean(orthogonal=self.orthogonal)
+        positive(x_norm=self.x_norm)
+        between(LEAST, LARGEST, x_norm=self.x_norm)
+
+    def _n_components(self, n_features, automatic):
+        """Length of a row of features."""
+        size = self.n_components
+        int_or_auto(n_components=size)
+        if self.kernel == "linear":
+            return n_features
+        size = automatic if is_auto(size) else int(size)
+        return size + size % 2
+
+    def _public_gamma(self, n_features, is_sparse):
+        """Width of the kernel, of which the linear one has none."""
+        if self.kernel == "linear":
+            return None
+        if is_auto(self.gamma):
+            return automatic_gamma(self.kernel, n_features, sparse_rows=is_sparse)
+        return float(self.gamma)
+
+    def _random_streams(self, n_streams=2):
+        """Frequencies are public: their seed is never that of the noise."""
+        if self.random_state is None:
+            return (None,) * n_streams
+        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(n_streams))
+
+    def _draw_features(self, n_features, n_components, gamma, feature_state):
+        if self.kernel == "linear":
+            return NormalisedRows(n_components, float(self.x_norm))
+        return fourier_features(
+            self.kernel,
+            n_features,
+            n_components=n_components,
+            gamma=gamma,
+            nu=self.nu,
+            orthogonal=self.orthogonal,
+            random_state=feature_state,
+        )
+
+
+class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
+    """Regressor on a kernel, with a public range of targets."""
 
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``.
@@ -70,15 +130,7 @@ class BaseKernelRegressor(RegressorMixin, _Learner):
 
     def _check_kernel_parameters(self):
         one_of(BOUNDS, sensitivity=self.sensitivity)
-        if isinstance(self.gamma, str) and not is_auto(self.gamma):
-            raise ValueError(
-                "gamma must be 'auto' or a positive number, chosen without a look at the data; "
-                f"got {short_repr(self.gamma)}."
-            )
-        check_kernel(self.kernel, 1.0 if is_auto(self.gamma) else self.gamma, self.nu)
-        boolean(orthogonal=self.orthogonal)
-        positive(x_norm=self.x_norm)
-        between(LEAST, LARGEST, x_norm=self.x_norm)
+        self._check_features()
         self._check_y_bounds()
 
     def _check_y_bounds(self):
@@ -91,47 +143,11 @@ class BaseKernelRegressor(RegressorMixin, _Learner):
         number_or_auto(residual_cap=self.residual_cap)
         return TargetRange.of(self.y_bounds).relative(residual_cap=self.residual_cap)
 
-    def _n_components(self, n_features, automatic):
-        """Length of a row of features."""
-        size = self.n_components
-        int_or_auto(n_components=size)
-        if self.kernel == "linear":
-            return n_features
-        size = automatic if is_auto(size) else int(size)
-        return size + size % 2
-
-    def _public_gamma(self, n_features, is_sparse):
-        """Width of the kernel, of which the linear one has none."""
-        if self.kernel == "linear":
-            return None
-        if is_auto(self.gamma):
-            return automatic_gamma(self.kernel, n_features, sparse_rows=is_sparse)
-        return float(self.gamma)
-
-    def _random_streams(self, n_streams=2):
-        """Frequencies are public: their seed is never that of the noise."""
-        if self.random_state is None:
-            return (None,) * n_streams
-        return map(np.random.default_rng, seed_sequence(self.random_state).spawn(n_streams))
-
     @staticmethod
     def _secret(noise_state):
         """Key that the noise of answers follows from, new for each fit."""
         return (
             os.urandom(_LIMIT_SECRET) if noise_state is None else noise_state.bytes(_LIMIT_SECRET)
-        )
-
-    def _draw_features(self, n_features, n_components, gamma, feature_state):
-        if self.kernel == "linear":
-            return NormalisedRows(n_components, float(self.x_norm))
-        return fourier_features(
-            self.kernel,
-            n_features,
-            n_components=n_components,
-            gamma=gamma,
-            nu=self.nu,
-            orthogonal=self.orthogonal,
-            random_state=feature_state,
         )
 
     def _store(self, predictor, **fitted):

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 from skdp import learner
 from skdp._random._source import noise_source
 from skdp._validation import (
+    SEARCH_RANGE,
     TargetRange,
     between,
     is_auto,
@@ -409,7 +410,7 @@ class DPKernelRidge(BaseKernelRegressor):
         n_components="auto",
         orthogonal=True,
         y_bounds=None,
-        y_search_range=(-1e6, 1e6),
+        y_search_range=SEARCH_RANGE,
         x_norm=1.0,
         adjacency="replace-one",
         n_queries=None,

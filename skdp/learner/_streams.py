@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import is_classifier
 
 from skdp._validation import plain, short_repr
 from skdp.exceptions import StaleStreamError
@@ -26,6 +27,7 @@ from skdp.learner._estimator import (
     with_callbacks,
 )
 from skdp.learner._sequence import StreamRelease
+from skdp.rows import _inputs as inputs
 from skdp.rows._users import Participants
 
 
@@ -302,7 +304,8 @@ class StreamEstimator(_Learner):
         Parameters
         ----------
         public : Public
-            Without a number of rows, which a stream does not know.
+            Without a number of rows, which a stream does not know; `fit` does, where it is
+            public and there are no users.
 
         Returns
         -------
@@ -376,7 +379,7 @@ class StreamEstimator(_Learner):
         """
         return self._advance(X, y, groups)
 
-    def _advance(self, X, y, groups, *, is_whole=False):
+    def _advance(self, X, y, groups, *, is_whole=False, **options):
         fresh = is_whole or not has_begun(self)
         context = begun_fit(self)
         line = StreamLine((0, b"")) if fresh else self._stream.line
@@ -386,13 +389,18 @@ class StreamEstimator(_Learner):
             if fresh or not is_untouched(self, self._stream.params):
                 check_budget(self)
                 self.check_parameters()
-            X, targets = self._read(X, y, reset=fresh, counts=groups is None)
+            X, targets = self._read(X, y, reset=fresh, counts=groups is None, **options)
             participants = Participants.of(groups, X.shape[0])
             if is_whole and participants is None:
                 warn_of_delta(self, X.shape[0])
             if fresh:
                 unit = "record" if participants is None else "user"
-                public = Public(self._target(unit), X.shape[1], is_sparse=issparse(X))
+                known = is_whole and participants is None and inputs.knows_count(self)
+                n_samples = X.shape[0] if known else None
+                classes = self.classes_ if is_classifier(self) else None
+                public = Public(
+                    self._target(unit), X.shape[1], n_samples, classes, is_sparse=issparse(X)
+                )
                 stream = Stream.begin(self, self.begin(public))
                 if (
                     participants is not None

@@ -64,7 +64,7 @@ def model_of(kind):
     if kind == "queries":
         options = dict(delta=1e-6, y_bounds=(-1, 1), release="query", n_queries=7)
         return DPKernelRidge(**options).fit(X, target)
-    if kind in ("final", "sgd", "tree", "matrix"):
+    if kind in ("chunk", "final", "sgd", "tree", "matrix"):
         more = {"horizon": 5000} if kind in ("tree", "matrix") else {}
         options = dict(delta=1e-6, y_bounds=(-1, 1), release=kind, **more)
         return DPOnlineKernelRegressor(**options).fit(X, target).partial_fit(X, target)
@@ -276,7 +276,7 @@ def test_what_holds_private_numbers_stays_with_the_curator(kind):
     X, y = rows(400)
     kernel = DPKernelRidge(y_bounds=(-1, 1), release="query", n_queries=5)
     if kind == "stream":
-        model = DPOnlineKernelRegressor(y_bounds=(-1, 1), n_components=10).fit(X, X[:, 0])
+        model = DPOnlineKernelRegressor(y_bounds=(-1, 1), release="final").fit(X, X[:, 0])
     elif kind == "users of a network":
         model = DistributedDPClassifier(epsilon=4.0, delta=1e-6, n_nodes=2)
         model.fit(X, y, groups=np.arange(400) // 2)

@@ -72,7 +72,9 @@ LAWS = [dict(delta=0.0), dict(delta=1e-3)]
 
 
 def regressor(epsilon=1.0, **options):
-    return DPOnlineKernelRegressor(epsilon, **{"y_bounds": (-1.0, 1.0), **options})
+    return DPOnlineKernelRegressor(
+        epsilon, **{"y_bounds": (-1.0, 1.0), "release": "final", **options}
+    )
 
 
 def in_chunks(model, X, y, size):
@@ -738,7 +740,8 @@ def test_a_stream_past_its_horizon_is_refused_before_the_charge(law):
 def test_bad_parameters_are_named_before_the_ledger_is_charged(options, message, method):
     X, y = problem(20)
     ledger = BudgetLedger(epsilon=10.0, delta=0.1)
-    model = DPOnlineKernelRegressor(**{"ledger": ledger, "y_bounds": (-1.0, 1.0), **options})
+    release = "auto" if "horizon" in options else "final"
+    model = regressor(**{"ledger": ledger, "release": release, **options})
     with pytest.raises(ValueError, match=message):
         getattr(model, method)(X, y)
     assert not ledger.history()

@@ -39,7 +39,7 @@ EVERY = pytest.mark.parametrize("options", RELEASES, ids=name)
 
 def regressor(epsilon=1.0, **options):
     return DPOnlineKernelRegressor(
-        epsilon, **{"y_bounds": (-1.0, 1.0), "n_components": 8, **options}
+        epsilon, **{"y_bounds": (-1.0, 1.0), "n_components": 8, "release": "final", **options}
     )
 
 

@@ -18,7 +18,7 @@ DELTA = 1e-6
 KINDS = {
     "ridge": lambda: DPKernelRidge(delta=DELTA, y_bounds=(-1, 1), n_components=20),
     "query": lambda: DPKernelRidge(y_bounds=(-1, 1), release="query", n_queries=5),
-    "stream": lambda: DPOnlineKernelRegressor(y_bounds=(-1, 1), n_components=20),
+    "stream": lambda: DPOnlineKernelRegressor(y_bounds=(-1, 1), n_components=20, release="final"),
     "logistic": lambda: DPLogisticRegression(delta=DELTA),
     "mi": lambda: MIPrivateSGDRegressor(y_bounds=(-1, 1)),
     "grid": lambda: DPGridSearch(DPLogisticRegression(), {"C": [0.1, 1.0]}, 8.0, DELTA),

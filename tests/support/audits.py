@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 
 from skdp.audit import replay
 from skdp.distributed import DistributedDPClassifier
-from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.kernel import DPKernelRidge, DPOnlineClassifier, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer
 from skdp.mechanisms import (
@@ -467,6 +467,49 @@ def online():
                 )
 
 
+def chunks():
+    """A record whose target turns, or whose row does: one of three calls, which dates end."""
+    dates = np.repeat(np.arange(3.0), N_ROWS // 3)
+    start, turned = np.eye(3)[0], np.array([-0.25, math.sqrt(1.0 - 1.0 / 16.0), 0.0])
+    for chosen in each(release="chunk", kernel="linear"):
+        for call in range(3):
+            X, y = np.column_stack([np.zeros((N_ROWS, 3)), dates]), np.zeros(N_ROWS)
+            place = call * N_ROWS // 3
+            data = changed((X, y), place, [*start, call], 1.0)
+            if chosen["adjacency"] == "add-remove":
+                neighbours, less = (lessened(data, place),), {}
+            else:
+                neighbours = (
+                    changed(data, place, [*start, call], -1.0),
+                    # A right angle with the feature of the intercept.
+                    changed(data, place, [*turned, call], 1.0),
+                )
+                less = dict(total=0.75 if chosen["delta"] == 0.0 else 0.85, reason=MOMENTS)
+            program = dated_calls(DPOnlineKernelRegressor(**chosen, y_bounds=(-1.0, 1.0)))
+            yield Case(
+                f"call {call + 1} of 3 {named(DPOnlineKernelRegressor, **chosen)}",
+                program,
+                data,
+                neighbours,
+                options=(("guarantee", program.claim(data)),),
+                **less,
+            )
+    for chosen in each(kernel="rbf", n_components=12):
+        X, y = np.zeros((N_ROWS, 3)), np.zeros(N_ROWS, dtype=int)
+        y[: N_ROWS // 2] = 1
+        data = changed((X, y), 0, np.eye(3)[0], 1)
+        away = lessened(data, 0) if chosen["adjacency"] == "add-remove" else None
+        neighbour = away or changed(data, 0, np.eye(3)[0], 0)
+        less = {} if away else dict(least=0.0, total=0.75, reason=MOMENTS)
+        yield Case(
+            named(DPOnlineClassifier, **chosen),
+            DPOnlineClassifier(**chosen),
+            data,
+            (neighbour,),
+            **less,
+        )
+
+
 def columns():
     """A record at each place of a stream that is all there will be (12.6)."""
     for kernel, sizes, d in (
@@ -528,10 +571,13 @@ class three_calls:
 
     def __call__(self, X, y, random_state=None):
         model, told = self.begun(random_state), []
-        for part in np.array_split(np.arange(len(X)), 3):
-            self.go_on(model, X[part], y[part])
-            told.append(model.predict(np.eye(2, X.shape[1])))
+        for rows, targets in self.calls(X, y):
+            self.go_on(model, rows, targets)
+            told.append(model.predict(np.eye(2, rows.shape[1])))
         return told
+
+    def calls(self, X, y):
+        return zip(np.array_split(X, 3), np.array_split(y, 3), strict=True)
 
     def begun(self, random_state):
         kind = type(self.model)
@@ -545,9 +591,18 @@ class three_calls:
     def claim(self, data):
         """What is promised after the last call: public, as the calls are."""
         model = self.begun(0)
-        for part in np.array_split(np.arange(len(data[0])), 3):
-            self.go_on(model, data[0][part], data[1][part])
+        for rows, targets in self.calls(*data):
+            self.go_on(model, rows, targets)
         return model.guarantee_
+
+
+class dated_calls(three_calls):
+    """The same, where the last column says in which call a row is."""
+
+    def calls(self, X, y):
+        for date in range(3):
+            rows = X[:, -1] == date
+            yield X[rows, :-1], y[rows]
 
 
 def bounded():
@@ -558,7 +613,8 @@ def bounded():
         ("plain", 1.0, "tight"),
         ("plain", 1.0, "paper"),
     ):
-        for chosen in each(residual=residual, radius=radius, sensitivity=sensitivity):
+        options = dict(release="final", residual=residual, radius=radius)
+        for chosen in each(**options, sensitivity=sensitivity):
             data, neighbour = at_the_ball(kappa_angle, chosen["adjacency"])
             least, reason = 0.9, ""
             if chosen["adjacency"] == "add-remove":
@@ -978,6 +1034,7 @@ GROUPS = {
     "stated linear": stated_linear,
     "ridge": ridge,
     "online": online,
+    "chunks": chunks,
     "columns": columns,
     "positions": positions,
     "bounded": bounded,

@@ -4,7 +4,12 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from skdp.distributed import DistributedDPClassifier
-from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
+from skdp.kernel import (
+    DPKernelRidge,
+    DPOnlineClassifier,
+    DPOnlineKernelRegressor,
+    ReleasedKernelRegressor,
+)
 from skdp.linear_model import (
     DPLinearRegression,
     DPLinearSVC,
@@ -70,6 +75,12 @@ def _all():
         yield _named(DPKernelRidge, delta=1e-4, mechanism=mechanism, **ridge)
     yield _named(DPKernelRidge, release="query", n_queries=1000)
     yield _named(DPKernelRidge, release="query", kernel="linear", n_queries=1000)
+    for adjacency in ("replace-one", "add-remove"):
+        for delta in (0.0, 1e-4):
+            chunk = dict(adjacency=adjacency, delta=delta)
+            yield _named(DPOnlineKernelRegressor, release="chunk", **chunk, **ridge)
+            yield _named(DPOnlineClassifier, **chunk)
+    yield _named(DPOnlineClassifier, kernel="rbf", delta=1e-4, half_life=3.0, **ridge)
     yield _named(DPOnlineKernelRegressor, kernel="linear")
     for release, sizes in [
         ("final", ridge),
@@ -177,6 +188,7 @@ def _others():
     """What uses the parameters that are idle above, and what learns nothing from data."""
     yield _named(DPKernelRidge, kernel="matern", n_components=20)
     yield _named(DPOnlineKernelRegressor, kernel="matern", n_components=20)
+    yield _named(DPOnlineClassifier, kernel="matern", n_components=20)
     yield _named(MIPrivateSGDRegressor, loss="huber", keep_iterates=True)
     yield _named(DistributedDPClassifier, keep_iterates=True, n_nodes=4, batch_size=5)
     yield _named(BoundedScaler, bounds=(-0.4, 0.4))

@@ -123,7 +123,10 @@ def ridge():
 
 def online():
     """A user who comes once: nothing is learnt before, so that no residual is short (2.5)."""
-    forms = ("final", {}), ("sgd", {}), ("tree", dict(horizon=31)), ("matrix", dict(horizon=24))
+    forms = (
+        *(("chunk", {}), ("final", {}), ("sgd", {})),
+        *(("tree", dict(horizon=31)), ("matrix", dict(horizon=24))),
+    )
     for kind, more in forms:
         for chosen in each(release=kind, kernel="linear"):
             if kind == "matrix" and chosen["delta"] == 0.0:
@@ -133,9 +136,13 @@ def online():
             ends = (np.eye(3)[0], 1.0), (np.eye(3)[0], -1.0)
             model = DPOnlineKernelRegressor(**chosen, **more, y_bounds=(-1.0, 1.0))
             # Places of a stream are public: a user who is not there leaves its place empty.
-            for words, base, pairs in grown((X, y), np.arange(24), "replace-one", user, *ends):
+            relation = chosen["adjacency"] if kind == "chunk" else "replace-one"
+            less = {}
+            if kind == "chunk" and relation == "replace-one":
+                less = dict(least=0.0, total=0.75, reason=MOMENTS)
+            for words, base, pairs in grown((X, y), np.arange(24), relation, user, *ends):
                 name = f"users {words} {named(DPOnlineKernelRegressor, **chosen)}"
-                yield stated(name, model, base, pairs)
+                yield stated(name, model, base, pairs, **less)
     for kind, more in forms:
         for most in (1, 2):
             for adjacency in ("replace-one", "add-remove"):
@@ -155,7 +162,7 @@ def online():
 
 def visits():
     """A user who comes in two calls, with half of its rows in each, or one in both."""
-    for kind, more in (("final", {}), ("sgd", {}), ("tree", 15), ("matrix", 8)):
+    for kind, more in (("chunk", {}), ("final", {}), ("sgd", {}), ("tree", 15), ("matrix", 8)):
         for most in (1, 2):
             for delta in DELTAS[kind == "matrix" :]:
                 options = dict(release=kind, delta=delta, max_calls_per_user=most)
@@ -172,6 +179,8 @@ def visits():
                 X, y = np.zeros((n, 3)), np.zeros(n)
                 ends = (np.eye(3)[0], 1.0), (np.eye(3)[0], -1.0)
                 less = {}
+                if kind == "chunk":
+                    less = dict(least=0.0, total=0.75, reason=MOMENTS)
                 if most == 2 and kind in ("tree", "matrix"):
                     less = dict(least=0.85, total=0.7, reason=APART)
                 for words, base, pairs in grown((X, y), np.arange(n), "replace-one", user, *ends):

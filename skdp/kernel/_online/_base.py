@@ -320,6 +320,54 @@ def vector_law(target: ApproxDP) -> NoiseLaw:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UserStream(StreamRelease):
+    """Stream of rows, or of users who may come in several calls.
+
+    Parameters
+    ----------
+    time : int, default=0
+        Rows so far, or users of each call.
+
+    calls : int, default=1
+        Largest number of calls in which a user takes part.
+
+    participation : Participation or None, default=None
+        In how many calls each user has come; None where there are rows only. It names the users.
+    """
+
+    time: int = 0
+    calls: int = 1
+    participation: Participation | None = field(default=None, repr=False)
+
+    def time_after(self, X: Any, participants: Participants | None) -> int:
+        """Steps so far, after those of a call: its rows, or its users."""
+        return self.time + (X.shape[0] if participants is None else participants.users.n_users)
+
+    def charged(
+        self,
+        charge: Charge,
+        cost: Callable[[Any], tuple[ApproxDP, Any]],
+        participants: Participants | None,
+        account: Any = None,
+    ) -> tuple[ApproxDP, Any, Participation | None]:
+        """Charge, and count who comes where the charge is counted.
+
+        A release that failed after its charge stays in the account, which lets nobody come in
+        more than ``calls`` calls of those that it covers. So what goes on from its account goes on
+        from its participation.
+        """
+        if participants is None:
+            return *(charge(cost) if account is None else charge(cost, account)), None
+
+        def both(before: Any) -> tuple[ApproxDP, Any]:
+            guarantee, after = cost(before[0])
+            return guarantee, (after, before[1].after(participants))
+
+        guarantee, (account, participation) = charge(both, (account, self.participation))
+        return guarantee, account, participation
+
+
+@dataclass(frozen=True, kw_only=True)
 class OnlineRelease(StreamRelease):
     """Where a recursion stands.
 
@@ -387,13 +435,13 @@ class FunctionRelease(OnlineRelease):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureStream(OnlineRelease):
+class FeatureStream(OnlineRelease, UserStream):
     """The same on public features, with noise on vectors of their length.
 
     Parameters
     ----------
-    target, recursion, kappa, time, gamma
-        See `OnlineRelease`.
+    target, recursion, kappa, time, gamma, calls, participation
+        See `OnlineRelease` and `UserStream`.
 
     features : FourierFeatures or NormalisedRows
 
@@ -401,46 +449,11 @@ class FeatureStream(OnlineRelease):
         Of each vector that is released.
 
     noise : NoiseSource
-
-    calls : int, default=1
-        Largest number of calls in which a user takes a step.
-
-    participation : Participation or None, default=None
-        In how many calls each user has come; None where a step is a row. It names the users.
     """
 
     features: Any = field(repr=False)
     law: NoiseLaw
     noise: NoiseSource = field(repr=False)
-    calls: int = 1
-    participation: Participation | None = field(default=None, repr=False)
-
-    def time_after(self, X: Any, participants: Participants | None) -> int:
-        """Steps so far, after those of a call: its rows, or its users."""
-        return self.time + (X.shape[0] if participants is None else participants.users.n_users)
-
-    def charged(
-        self,
-        charge: Charge,
-        cost: Callable[[Any], tuple[ApproxDP, Any]],
-        participants: Participants | None,
-        account: Any = None,
-    ) -> tuple[ApproxDP, Any, Participation | None]:
-        """Charge, and count who comes where the charge is counted.
-
-        A release that failed after its charge stays in the account, which lets nobody come in
-        more than ``calls`` calls of those that it covers. So what goes on from its account goes on
-        from its participation.
-        """
-        if participants is None:
-            return *(charge(cost) if account is None else charge(cost, account)), None
-
-        def both(before: Any) -> tuple[ApproxDP, Any]:
-            guarantee, after = cost(before[0])
-            return guarantee, (after, before[1].after(participants))
-
-        guarantee, (account, participation) = charge(both, (account, self.participation))
-        return guarantee, account, participation
 
     def blocks(
         self,

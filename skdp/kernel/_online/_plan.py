@@ -15,6 +15,7 @@ from skdp._validation import (
     positive_int,
     short_repr,
 )
+from skdp.kernel._online import _chunk_plan as chunks
 from skdp.kernel._online._base import BLOCK
 from skdp.kernel._online._fed_back import FedBackRelease
 from skdp.kernel._online._final import FinalRelease
@@ -27,7 +28,7 @@ from skdp.mechanisms._additive import check_memory
 from skdp.privacy import ApproxDP, n_records_changed
 from skdp.rows._users import Participation
 
-RELEASES = ("auto", "final", "matrix", "tree", "sgd", "query")
+RELEASES = ("auto", "chunk", "final", "matrix", "tree", "sgd", "query")
 _LIMIT_VISITS = 100
 TRANSCRIPTS: dict[str, Any] = dict(matrix=MatrixRelease, tree=TreeRelease, sgd=FedBackRelease)
 NEEDED = {"tree": "horizon", "matrix": "horizon", "query": "n_queries"}
@@ -47,7 +48,7 @@ def kind_of_release(model):
     if model.release != "auto":
         return model.release
     if model.horizon is None:
-        return "final"
+        return "chunk"
     return "matrix" if model.delta > 0.0 and model.horizon <= LONGEST else "tree"
 
 
@@ -80,7 +81,9 @@ def check_stream_parameters(model):
             f"max_calls_per_user must be at most {_LIMIT_VISITS} with release='final', whose "
             f"account compares the calls of a user; got {short_repr(model.max_calls_per_user)}."
         )
-    stream_recursion(model, 1.0)
+    chunks.check_half_life(model)
+    if release != "chunk":
+        stream_recursion(model, 1.0)
 
 
 def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
@@ -149,6 +152,8 @@ def stream_plan(model, public):
             "each user."
         )
     calls = int(model.max_calls_per_user) if is_of_users else 1
+    if release == "chunk":
+        return chunks.chunk_plan(model, public)
     gamma = model._public_gamma(n_features, public.is_sparse)
     function = dict(residual=model.residual, bound=model.sensitivity)
     feature_state, noise_state = model._random_streams()

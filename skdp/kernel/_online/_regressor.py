@@ -4,6 +4,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import TargetRange, warn_of_bounds
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._online._chunk import ChunkRelease
 from skdp.kernel._online._plan import check_stream_parameters, stream_plan
 from skdp.kernel._online._released import ReleasedKernelRegressor
 from skdp.learner import StreamEstimator, with_callbacks
@@ -12,16 +13,18 @@ from skdp.rows._inputs import checked_data
 
 
 class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
-    """Online regression in a kernel space with differential privacy.
+    """Online regression in a kernel space with differential privacy, for streams without end.
 
-    One pass through a stream: ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K(x_t, .) +
-    lam_t f_t]`` with ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t + t0)``. `partial_fit`
-    goes on where the last call ended.
+    By default each call of `partial_fit` is one release, of the rows of that call alone, and the
+    guarantee of all calls together is that of one. What is forgotten, and how fast, is
+    chosen from released numbers. The other releases are the papers' recursion, in one pass:
+    ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K(x_t, .) + lam_t f_t]`` with
+    ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t + t0)``.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget: of one release with ``release="final"``, of the whole stream otherwise.
+        Budget: of one release with ``release="final"``, of all calls together otherwise.
 
     delta : float, default=0.0
         0 is pure differential privacy; a positive number, well below one over the number of
@@ -37,8 +40,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         Smoothness of the Matérn kernel.
 
     theta : float in (1/2, 1), default=0.6
-        Exponent of the steps. Close to 1/2 the function learns faster and is noisier. The
-        paper's is 0.75.
+        Exponent of the steps of the recursion, which "chunk" has not. Close to 1/2 the function
+        learns faster and is noisier. The paper's is 0.75.
 
     t0 : float or "auto", default="auto"
         Offset of the time. "auto" is the smallest with which no step overshoots, see
@@ -62,19 +65,25 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
     sensitivity : {"tight", "paper"}, default="tight"
         Bound behind the noise of "final" and "query": the exact one, or formula (17) of the paper.
 
-    release : {"auto", "final", "matrix", "tree", "sgd", "query"}, default="auto"
-        "final" releases the function at the end of each `fit` or `partial_fit`. "matrix" releases
-        noisy sums of gradients up to a public ``horizon``, whose noise cancels in the function,
-        and needs a positive delta; "tree" does so over intervals of time, with two to three times
-        the noise, for any delta. "sgd" feeds noise back at every step: the whole transcript,
-        however long, is released for one budget. "query" keeps an exact kernel expansion, which
-        holds the data, and adds noise to each predicted row. "auto" is "final" without a
-        ``horizon``, and with one "matrix", or "tree" if delta is 0 or there are more than
-        8,388,608 rows.
+    release : {"auto", "chunk", "final", "matrix", "tree", "sgd", "query"}, default="auto"
+        "chunk" releases, in each call, second moments and gradients of its own rows; nothing
+        private is kept. "final" releases the function at the end of each `fit` or `partial_fit`,
+        and its guarantee grows. "matrix" releases noisy sums of gradients up to a public
+        ``horizon``, whose noise cancels in the function, and needs a positive delta; "tree" does
+        so over intervals of time, with two to three times the noise, for any delta. "sgd" feeds
+        noise back at every step: the whole transcript, however long, is released for one budget.
+        "query" keeps an exact kernel expansion, which holds the data, and adds noise to each
+        predicted row. "auto" is "chunk" without a ``horizon``, and with one "matrix", or "tree" if
+        delta is 0 or there are more than 8,388,608 rows.
+
+    half_life : float or "auto", default="auto"
+        For "chunk": after how many calls what was released counts half; ``float("inf")`` forgets
+        nothing. "auto" chooses among 2, 10 and infinity after each call, by released numbers.
 
     n_components : int or "auto", default="auto"
-        Number of random features; an odd number is rounded up. "auto" is 1000 for "final" with
-        a positive delta and 200 otherwise. Not used by "query".
+        Number of random features; an odd number is rounded up. "auto" is 100 to 200 by the budget
+        for "chunk" with a positive delta and 6 to 40 without; 1000 for "final" with a positive
+        delta, and 200 otherwise. Not used by "query".
 
     orthogonal : bool, default=True
         Draw frequencies in orthogonal groups.
@@ -88,7 +97,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which streams are neighbours. Time stamps are public either way: with "add-remove" one
-        record is there or is a null record, which keeps its time and contributes nothing.
+        record is there or is a null record, which keeps its time and contributes nothing; with
+        "chunk" the number of rows of a call is private, and is released with noise.
 
     horizon : int, default=None
         Largest number of rows in the life of a stream, for "matrix" and "tree"; with ``groups``
@@ -118,6 +128,18 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         with "sgd" a mean of the iterates in which late ones weigh more. Not with "query".
         Released under ``guarantee_``.
 
+    intercept_ : float
+        What is added to all values, with "chunk". Released under ``guarantee_``.
+
+    half_life_ : float
+        Half-life in use, in calls, with "chunk"; 0 where no model was better than none. Released
+        under ``guarantee_``.
+
+    drift_ : float
+        With "chunk", by how much half of the squared error of a row, in units of half the range
+        of the target, would have been lower lately with this half-life than with the longest, as
+        released numbers tell. Released under ``guarantee_``.
+
     frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
 
@@ -126,7 +148,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
 
     n_samples_seen_ : int
         Rows of the stream so far, as public as time stamps are; with ``groups`` the users of each
-        call, added up. Public.
+        call, added up. With "chunk" and "add-remove" they are counted with noise. Released under
+        ``guarantee_``.
 
     y_bounds_ : tuple of two floats
         Bounds of the target. Public.
@@ -147,7 +170,14 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
 
     Notes
     -----
-    **Privacy.** The attributes above are public or released. Between calls a live estimator must
+    **Privacy.** The attributes above are public or released. With "chunk" nothing else is kept,
+    but with ``groups`` ids of users: a row is in one call, calls before it do not know of it, and
+    those after it know what its own released. So the sequence of all releases, without end,
+    satisfies the guarantee of one (McSherry, SIGMOD 2009, theorem 4), also where later rows depend
+    on earlier releases. Which rows a call has must not depend on the data; with "add-remove" end
+    calls by the date, never by the number of rows.
+
+    With other releases a live estimator must
     also keep what has not been released: with "final" the function without noise, with "matrix"
     and "tree" sums without noise, with "query" all rows. It keeps them under private names, and a
     pickle has them too: both belong to the curator alone. `released` returns a predictor without
@@ -203,12 +233,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
     >>> X = rng.uniform(-1, 1, size=(20000, 2))
     >>> y = np.sin(3 * X[:, 0])
     >>> model = DPOnlineKernelRegressor(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1))
-    >>> for start in range(0, 15000, 5000):
-    ...     model = model.partial_fit(X[start : start + 5000], y[start : start + 5000])
+    >>> for start in range(0, 15000, 500):
+    ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500])
     >>> bool(model.released().score(X[15000:], y[15000:]) > 0.7)  # made-up rows are public
     True
-    >>> bool(model.guarantee_.epsilon < 3.0)
-    True
+    >>> model.guarantee_.epsilon
+    1.0
     """
 
     def __init__(
@@ -226,6 +256,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         radius=1.0,
         sensitivity="tight",
         release="auto",
+        half_life="auto",
         n_components="auto",
         orthogonal=True,
         y_bounds=None,
@@ -247,6 +278,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         self.radius = radius
         self.sensitivity = sensitivity
         self.release = release
+        self.half_life = half_life
         self.n_components = n_components
         self.orthogonal = orthogonal
         self.y_bounds = y_bounds
@@ -348,9 +380,21 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
             y_bounds=self.y_bounds_,
             guarantee=self.guarantee_,
             feature_names=None if names is None else tuple(names),
+            intercept=self._predictor.intercept,
         )
         released._facts = self._facts  # what was released is the same
         return released
+
+    @property
+    def _has_time_stamps(self):
+        """Whether each row has a public place, which a null record may take."""
+        return not isinstance(self._stream.release, ChunkRelease)
+
+    @property
+    def _holds_private_numbers(self):  # type: ignore[override]
+        """Whether it keeps sums without noise, rows, or ids of users."""
+        release = self._stream.release
+        return not isinstance(release, ChunkRelease) or release.participation is not None
 
     def check_parameters(self):
         """Check the parameters, before the rows are looked at."""
@@ -363,6 +407,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
     def learn(self, release, fitted):
         """Store what predicts, and public numbers."""
         bounds = TargetRange.of(self.y_bounds)
+        if isinstance(release, ChunkRelease):
+            fitted = dict(
+                predictor=release.predictor, half_life_=release.half_life, drift_=release.drift
+            )
         self._store(
             **fitted,
             y_bounds_=(bounds.low, bounds.high),

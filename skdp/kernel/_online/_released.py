@@ -34,6 +34,9 @@ class ReleasedKernelRegressor(
     feature_names : tuple of str, default=None
         Names of the columns of ``X``, if the stream had them.
 
+    intercept : float, default=None
+        What is added to all values, in the same units. None adds nothing.
+
     Attributes
     ----------
     guarantee_ : ApproxDP
@@ -48,8 +51,9 @@ class ReleasedKernelRegressor(
 
     _report_kind = "stream"
 
-    def __init__(self, coef, features, y_bounds, guarantee, feature_names=None):
+    def __init__(self, coef, features, y_bounds, guarantee, feature_names=None, intercept=None):
         self.coef = coef
+        self.intercept = intercept
         self.features = features
         self.y_bounds = y_bounds
         self.guarantee = guarantee
@@ -89,5 +93,5 @@ class ReleasedKernelRegressor(
         """
         X = checked_rows(self, X)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            values = FeatureFunction(self.features, self.coef).answer(X)
+            values = FeatureFunction(self.features, self.coef, self.intercept).answer(X)
         return TargetRange.of(self.y_bounds).original(values)
