@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     from skdp._config import config_context, get_config, set_config
     from skdp._show_versions import show_versions
     from skdp.distributed import DistributedDPClassifier
-    from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor, ReleasedKernelRegressor
+    from skdp.kernel import (
+        DPKernelRidge,
+        DPOnlineClassifier,
+        DPOnlineKernelRegressor,
+        ReleasedKernelRegressor,
+    )
     from skdp.linear_model import (
         DPLinearRegression,
         DPLinearSVC,
@@ -64,6 +69,7 @@ __all__ = [
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPOneHotEncoder",
+    "DPOnlineClassifier",
     "DPOnlineKernelRegressor",
     "DPPipeline",
     "DPPoissonRegressor",
@@ -113,6 +119,7 @@ _HOMES = {
     "DPLogisticRegression": "linear_model",
     "DPPoissonRegressor": "linear_model",
     "DPOneHotEncoder": "preprocessing",
+    "DPOnlineClassifier": "kernel",
     "DPOnlineKernelRegressor": "kernel",
     "DPPipeline": "pipeline",
     "DPQuantileScaler": "preprocessing",

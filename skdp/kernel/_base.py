@@ -44,10 +44,15 @@ class KernelFeatures:
     orthogonal: Any
     x_norm: Any
     random_state: Any
+    adjacency: Any
 
     @property
     def _takes_columns(self):
         return self.kernel != "linear"
+
+    def _fewest(self, reset):
+        """Options of checks of rows: a private number of later ones may be none."""
+        return {} if reset or self.adjacency == "replace-one" else {"ensure_min_samples": 0}
 
     def _check_features(self):
         if isinstance(self.gamma, str) and not is_auto(self.gamma):

@@ -364,7 +364,7 @@ _ARGUMENTS = {
     "return_cov": "no private covariance of predictions is released",
     "groups": (
         "it protects rows without being told who owns them. DPLogisticRegression, DPLinearSVC, "
-        "DPKernelRidge, DPOnlineKernelRegressor and DistributedDPClassifier take the owners, and "
+        "DPKernelRidge, streams and DistributedDPClassifier take the owners, and "
         "so does a DPPipeline of which one of these is the last step, and a search over these"
     ),
     "node": "it has no nodes. DistributedDPClassifier.fit takes them, of rows that are prepared",
@@ -376,10 +376,11 @@ _MISSING = {
     ),
     "partial_fit": (
         "each call would read rows in a release of its own. For streams take "
-        "DPOnlineKernelRegressor, MIPrivateSGDRegressor or DistributedDPClassifier"
+        "DPOnlineKernelRegressor, DPOnlineClassifier, MIPrivateSGDRegressor or "
+        "DistributedDPClassifier"
     ),
     "released": (
-        "streams of DPOnlineKernelRegressor have it. The user guide says what each fitted object "
+        "streams have it. The user guide says what each fitted object "
         "holds, and which ones must stay with the curator"
     ),
 }

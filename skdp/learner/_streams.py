@@ -27,7 +27,7 @@ from skdp.learner._estimator import (
     with_callbacks,
 )
 from skdp.learner._sequence import StreamRelease
-from skdp.rows import _inputs as inputs
+from skdp.rows._source_frames import loaded
 from skdp.rows._users import Participants
 
 
@@ -304,8 +304,7 @@ class StreamEstimator(_Learner):
         Parameters
         ----------
         public : Public
-            Without a number of rows, which a stream does not know; `fit` does, where it is
-            public and there are no users.
+            Without a number of rows, which a stream does not know.
 
         Returns
         -------
@@ -331,11 +330,13 @@ class StreamEstimator(_Learner):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
+            Of a source all rows are read into memory.
 
-        y : array-like of shape (n_samples,), default=None
+        y : array-like of shape (n_samples,) or str, default=None
+            Targets, or the name of their column.
 
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,) or str, default=None
             Id of the user who owns each row, for releases that protect users.
 
         Returns
@@ -389,17 +390,16 @@ class StreamEstimator(_Learner):
             if fresh or not is_untouched(self, self._stream.params):
                 check_budget(self)
                 self.check_parameters()
+            X, y, groups = loaded(X, y, groups, numeric=not is_classifier(self))
             X, targets = self._read(X, y, reset=fresh, counts=groups is None, **options)
             participants = Participants.of(groups, X.shape[0])
             if is_whole and participants is None:
                 warn_of_delta(self, X.shape[0])
             if fresh:
                 unit = "record" if participants is None else "user"
-                known = is_whole and participants is None and inputs.knows_count(self)
-                n_samples = X.shape[0] if known else None
                 classes = self.classes_ if is_classifier(self) else None
                 public = Public(
-                    self._target(unit), X.shape[1], n_samples, classes, is_sparse=issparse(X)
+                    self._target(unit), X.shape[1], None, classes, is_sparse=issparse(X)
                 )
                 stream = Stream.begin(self, self.begin(public))
                 if (

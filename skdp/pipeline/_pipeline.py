@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import sklearn
@@ -33,7 +34,7 @@ from skdp.pipeline._walk import check_input, check_steps, passes
 from skdp.pipeline._wrappers import DTYPES, Schema
 from skdp.privacy import compose
 from skdp.rows import _inputs as inputs
-from skdp.rows._source_frames import opened_frame
+from skdp.rows import _source_frames as frames
 
 
 def inner_has(name):
@@ -368,47 +369,60 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             given = inputs.in_memory(X, y, groups)
             if given is None:
                 sources.check_steps_of_source(self.steps[:-1], self.public)
-                X, y, groups = opened_frame(X, y, groups, numeric=is_regressor(self))
+                X, y, groups = frames.opened_frame(X, y, groups, numeric=is_regressor(self))
             else:
                 X, y, groups = given
                 X = inputs.framed(X)
-            inputs.check_unmasked(y, "y")
-            if hasattr(y, "__len__") and inputs.count_of_rows(X) not in (
-                None,
-                inputs.count_of_rows(y),
-            ):
-                raise ValueError("X and y must have as many rows.")
-            plan = Plan.of(self, X, y, groups)
-            if plan.division.total is not None:
-                charge(self, plan.division.total)
-            # What there is to warn of has been said.
-            with progress_of(self, context) as progress, config_context(known_seeds=True):
-                owned = plan.learners
-                X = _prepared(plan.steps[:-1], X, y, progress, groups=groups, owned=owned)
-                name, last = plan.steps[-1]
-                with progress.part(f"step {name}", last), quiet(name):
-                    _fit(last, X, y, groups if name in owned else None)
-            plan.check_fitted(plan.steps)
-            self._store(plan)
+            self._fit_all(context, X, y, groups, _fit)
         return self
+
+    def _beginning(self):
+        """What must not change while a stream goes on."""
+        own = self.steps[-1][1].get_params(deep=False).items()
+        last = {name: repr(value) for name, value in own}
+        return {**{name: getattr(self, name) for name in BUDGET}, "last": last}
+
+    def _fit_all(self, context, X, y, groups, learn):
+        """Plan, charge and fit all steps; ``learn(last, X, y, groups)`` fits the last one."""
+        inputs.check_unmasked(y, "y")
+        if hasattr(y, "__len__") and inputs.count_of_rows(X) not in (
+            None,
+            inputs.count_of_rows(y),
+        ):
+            raise ValueError("X and y must have as many rows.")
+        plan = Plan.of(self, X, y, groups)
+        if plan.division.total is not None:
+            charge(self, plan.division.total)
+        # What there is to warn of has been said.
+        with progress_of(self, context) as progress, config_context(known_seeds=True):
+            owned = plan.learners
+            X = _prepared(plan.steps[:-1], X, y, progress, groups=groups, owned=owned)
+            name, last = plan.steps[-1]
+            with progress.part(f"step {name}", last), quiet(name):
+                learn(last, X, y, groups if name in owned else None)
+        plan.check_fitted(plan.steps)
+        self._store(plan)
 
     @available_if(inner_has("partial_fit"))
     @with_callbacks
     def partial_fit(self, X, y=None, groups=None, **params):
-        """Go on with a stream, of which only the last step learns.
+        """Go on with a stream, of which only the last step learns after the first call.
 
-        Steps before it that learn must have been fitted: within a
-        `~sklearn.frozen.FrozenEstimator`, or by `fit` of this pipeline without a ledger. The last
-        step has the whole budget of the pipeline, and an entry in its ledger as it has alone.
+        Steps before it learn from the rows of the first call alone: they have their shares of the
+        budget, the last step has the rest, and in each later call as much. So all calls together
+        cost the budget, once, if the last step costs no more for further calls: it does not with
+        ``release="final"``. Where all other steps have been fitted before, within a
+        `~sklearn.frozen.FrozenEstimator`, the last one has the whole budget.
 
         Parameters
         ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-            Records that have not passed before.
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
+            Records that have not passed before. Of a source all rows are read into memory.
 
-        y : array-like of shape (n_samples,), default=None
+        y : array-like of shape (n_samples,) or str, default=None
+            Labels or targets, or the name of their column in ``X``.
 
-        groups : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,) or str, default=None
             As for `fit`, in all calls of a stream or in none; what the last step makes of users
             who come again, its own parameters say.
 
@@ -429,24 +443,30 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         context = begun_fit(self)
         with unchanged_on_error(self, fresh=not hasattr(self, "steps_")):
             self._check_parameters()
+            X, y, groups = frames.loaded(X, y, groups, numeric=is_regressor(self))
             X = inputs.framed(X)
-            began = {name: getattr(self, name) for name in BUDGET}
+            began = self._beginning()
             plan, unit = None, "record"
             if groups is not None:
                 params, unit = {"groups": groups, **params}, "user"
             if not hasattr(self, "steps_"):
+                if _learns_anew(Plan.undivided(self, Schema.of(X), budgets=False, unit=unit)):
+                    begin = partial(_go_on, params)
+                    self._fit_all(context, X, y, groups, begin)
+                    return self
                 plan = Plan.of_stream(self, X, unit)
             elif self._began != began:
                 raise ValueError(
-                    "epsilon, delta, adjacency, public and ledger must stay what they were when "
-                    "the stream began; clone the pipeline to begin another."
+                    "epsilon, delta, adjacency, public, ledger and the parameters of the last "
+                    "step must stay what they were when the stream began; clone the pipeline to "
+                    "begin another."
                 )
             elif self.guarantee_.unit != unit:
                 raise ValueError(
                     "groups must be given in all calls of a stream or in none: what was learned "
                     f"before has a guarantee for one {self.guarantee_.unit}."
                 )
-            elif self.ledger is not None and self.budget_:
+            elif self.ledger is not None and self.budget_ and not _costs_once(self.steps_):
                 raise ValueError(
                     "ledger must be None to go on with a stream after fit, whose charge covers "
                     "all steps at once. Begin with partial_fit, or freeze the steps before the "
@@ -462,6 +482,8 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
                         last.partial_fit(X, y, **params)
                 if plan is not None:
                     self._store(plan)
+                if plan is None and self.budget_ and _costs_once(steps):
+                    return self  # the first call has paid for all
                 own = last.guarantee_
                 whole = own if self._before is None else compose([self._before, own])
                 self.guarantee_ = self._stated(whole)
@@ -645,7 +667,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         decided = plan.guarantee is not None and DTYPES in plan.guarantee.caveats
         self._schema = plan.schema if decided else replace(plan.schema, dtypes=None)
         self._before = plan.before
-        self._began = {name: getattr(self, name) for name in BUDGET}
+        self._began = self._beginning()
         self._store_columns(plan.schema)
 
     def _check_rows(self, X):
@@ -675,6 +697,21 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         check_own_callbacks(self, self.steps)
         if not isinstance(self.public, list | tuple | set | frozenset):
             raise ValueError(f"public must be a tuple of steps; got {short_repr(self.public)}.")
+
+
+def _costs_once(steps):
+    """Whether further calls of a stream cost nothing."""
+    return getattr(steps[-1][1], "_costs_once", False)
+
+
+def _learns_anew(plan):
+    """Whether steps before a stream are to learn from its first rows."""
+    last = plan.steps[-1][0]
+    return _costs_once(plan.steps) and any(leaf.path != last for leaf in plan.learn)
+
+
+def _go_on(params, last, X, y, groups):
+    last.partial_fit(X, y, **params)
 
 
 def _fit(step, X, y, groups=None):

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from skdp.exceptions import SourceChangedError
-from skdp.rows._inputs import framed, ours_as_they_are, raised_here, rows_of
+from skdp.rows._inputs import framed, in_memory, ours_as_they_are, raised_here, rows_of
 from skdp.rows._sources import (
     CHANGED,
     BlockSource,
@@ -28,6 +29,7 @@ from skdp.rows._sources import (
 )
 from skdp.rows._sums import LENGTH
 
+_NUMBERS = (Real, np.bool_)
 _FIRST = 1024  # rows that say what columns there are
 
 
@@ -39,21 +41,28 @@ def frame_of(block: Any, names: Any) -> Any:
 
 
 def _hashed(column: Any) -> np.ndarray:
-    """One number for each value of a column, the same whatever block it comes in."""
+    """One number for each value of a column, whatever else is in its block."""
     kind = str(getattr(column, "dtype", "")).lower()
-    if kind == "object" and hasattr(column, "iloc"):
-        known = importlib.import_module("pandas").api.types.infer_dtype(column, skipna=True)
-        kind = "bool" if known == "boolean" else kind
-    if kind.startswith(("int", "uint", "float", "bool", "double")):
+    if kind.startswith(("int", "uint", "float", "bool", "double")) and hasattr(column, "iloc"):
         # Of whole numbers and of truth values a missing one makes others.
-        if hasattr(column, "iloc"):
-            column = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)
+        column = column.to_numpy(dtype=np.float64, na_value=np.nan)
     values = np.asarray(column)
+    if values.dtype.kind in "biuf":
+        return np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
     if values.dtype.kind in "mM":
         return values.astype(f"{values.dtype.kind}8[us]").view(np.uint64)
-    hashed = importlib.import_module("pandas").util.hash_array
-    return hashed(values.astype(object), categorize=True)
+    pandas = importlib.import_module("pandas")
+    places, found = pandas.factorize(values.astype(object))
+    numbers = np.full(len(found) + 1, np.nan)  # the last is what is missing
+    words = np.empty(len(found), dtype=object)
+    for i, value in enumerate(found):
+        is_number = isinstance(value, _NUMBERS)
+        numbers[i] = float(value) if is_number else np.nan
+        words[i] = value if isinstance(value, str) else f"{type(value).__name__} {value!r}"
+    entries = numbers.view(np.uint64)
+    others = np.flatnonzero([not isinstance(value, _NUMBERS) for value in found])
+    entries[others] = pandas.util.hash_array(words[others], categorize=False)
+    return entries[places]
 
 
 class Fingerprints:
@@ -465,6 +474,22 @@ def opened_frame(
             return rows, found, None
         rows.owner_ids = others.owner_ids(users) if ids else None
         return rows, found, users.codes
+
+
+def loaded(X: Any, y: Any, groups: Any, *, numeric: bool) -> tuple[Any, Any, Any]:
+    """Rows of one call of a stream in memory, whatever they come from, with targets and ids.
+
+    Parameters
+    ----------
+    X, y, groups, numeric
+        See `opened_frame`. Rows in memory stay as they are.
+    """
+    given = in_memory(X, y, groups)
+    if given is not None:
+        return given
+    rows, found, owners = opened_frame(X, y, groups, numeric=numeric, ids=True)
+    ids = owners if owners is None or rows.owner_ids is None else rows.owner_ids[owners]
+    return _joined(list(rows.frames())), found, ids
 
 
 class ColumnsOfSource:

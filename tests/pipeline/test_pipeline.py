@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import skdp
 from skdp.exceptions import PrivacyWarning
-from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
+from skdp.kernel import DPKernelRidge, DPOnlineClassifier, DPOnlineKernelRegressor
 from skdp.linear_model import DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import (
@@ -305,9 +305,52 @@ def test_a_stream_goes_on_with_frozen_steps():
     assert pipeline.predict(X).shape == y.shape
 
 
-def test_a_stream_refuses_to_learn_a_step_anew():
+def test_a_stream_learns_its_steps_from_the_first_rows_and_pays_once():
+    X, y = people()
+    ledger = BudgetLedger(epsilon=20.0, delta=1e-6)
+    steps = [
+        ("prepare", make_private_preprocessor({"numeric": ["age"]})),
+        ("model", DPOnlineClassifier(classes=np.unique(y))),
+    ]
+    pipeline = DPPipeline(steps, epsilon=20.0, delta=1e-6, ledger=ledger)
+    half = len(X) // 2
+    pipeline.partial_fit(X[["age"]][:half], y[:half])
+    first = pipeline.guarantee_
+    pipeline.partial_fit(X[["age"]][half:], y[half:])
+    assert pipeline.guarantee_ == first and first.epsilon == 20.0
+    assert len(ledger.history()) == 1
+    assert pipeline.named_steps["model"].n_samples_seen_ == len(X)
+    pipeline.set_params(model__half_life=3.0)
+    with pytest.raises(ValueError, match="parameters of the last step must stay"):
+        pipeline.partial_fit(X[["age"]], y)
+
+
+def test_a_stream_goes_on_from_files_as_from_frames(tmp_path):
+    pa_dataset = pytest.importorskip("pyarrow.dataset")
+    X, y = people()
+    rows = X[["age"]].assign(label=y)
+    paths = [tmp_path / f"{i}.parquet" for i in range(2)]
+    models = []
+    for is_stored in (False, True):
+        steps = [
+            ("prepare", make_private_preprocessor({"numeric": ["age"]})),
+            ("model", DPOnlineClassifier(classes=np.unique(y))),
+        ]
+        pipeline = DPPipeline(steps, epsilon=20.0, delta=1e-6, random_state=0)
+        for path, part in zip(paths, np.array_split(np.arange(len(X)), 2), strict=True):
+            month = rows.iloc[part].reset_index(drop=True)
+            if is_stored:
+                month.to_parquet(path)
+                month = pa_dataset.dataset(path)
+            pipeline.partial_fit(month, "label")
+        models.append(pipeline.named_steps["model"].coef_)
+    assert_array_equal(*models)
+
+
+def test_a_stream_whose_cost_grows_learns_no_step_anew():
     X, _ = people()
     pipeline = stream(DPQuantileScaler())
+    pipeline.set_params(model__release="final")
     with pytest.raises(ValueError, match=r"Step 'prepare' learns.*FrozenEstimator"):
         pipeline.partial_fit(X[["age"]], X["age"])
     with pytest.raises(ValueError, match="Step 'prepare', a StandardScaler"):

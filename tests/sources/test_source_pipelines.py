@@ -31,6 +31,7 @@ from skdp.preprocessing import (
 from skdp.privacy import BudgetLedger
 from skdp.rows._partitions import DaskSource
 
+dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 
 N = 6100
@@ -295,3 +296,22 @@ def test_steps_that_would_see_few_rows_are_refused_without_a_charge(step, option
     with pytest.raises(ValueError, match=told):
         model.fit(ds.dataset(TABLE.select(["age", "class"])), "class")
     assert not ledger.history()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Categorical(np.arange(20_000) % 3).set_categories([0, 1]),  # some are missing
+        np.array([True, None] * 500 + [None] * 18_500 + ["often"] * 500, dtype=object),
+        np.array([True] * 12_000 + [False, None] * 4000, dtype=object),
+    ],
+    ids=["categorical", "words", "truth"],
+)
+def test_what_else_is_in_a_block_changes_no_value(column):
+    rows = pd.DataFrame({"column": column})
+    expected = DPOneHotEncoder(5.0, 1e-6, random_state=0).fit(rows).categories_
+    with dask.config.set({"dataframe.convert-string": False}):
+        for n_partitions in (1, 3):
+            lazy = dd.from_pandas(rows, npartitions=n_partitions, sort=False)
+            found = DPOneHotEncoder(5.0, 1e-6, random_state=0).fit(lazy).categories_
+            assert [list(own) for own in found] == [list(own) for own in expected]

@@ -33,8 +33,9 @@ from skdp.rows._users import Participants, Users
 _CONSTANT = 0.5
 # Half-lives of what was released, in calls, that are compared where none is stated.
 _GRID_HALF_LIVES = (math.inf, 10.0, 2.0)
-_GRID_LONG = 10.0  # of second moments and of losses
+_GRID_LONG = 10.0  # of losses
 _TOLERANCE = 1e-12
+_LIMIT_PIECES, _LIMIT_PIECE = 50, 1000  # releases of a call, and rows behind one
 _LIMIT_BYTES = 80.0  # of a number in matrices that are held together
 
 
@@ -44,17 +45,17 @@ class Released:
 
     Parameters
     ----------
-    moments : ndarray of shape (size, size)
-        Noisy sum of the outer products of the rows; older calls weigh less.
+    moments : ndarray of shape (n_memories, size, size)
+        Noisy sums of the outer products of the rows, in which older calls weigh less.
 
-    n_rows, noise : float
-        Rows behind it, and the sum of the squares of the weights of its calls.
+    n_rows, noise : ndarray of shape (n_memories,)
+        Rows behind them, and sums of the squares of the weights of calls.
 
     points, gradients : ndarray of shape (n_memories, n_outputs, size)
         Means of the weights at which gradients were taken, and of minus these.
 
-    squares : ndarray of shape (n_memories,)
-        Sums of the squares of the weights of such a mean.
+    variances : ndarray of shape (n_memories,)
+        Of the noise in such a mean, over that of a whitened row.
 
     losses, candidates : ndarray of shape (n_memories + 1,) and (n_memories + 1, n_outputs, size)
         The last is zero.
@@ -68,20 +69,24 @@ class Released:
         What the scores are best multiplied by.
 
     n_calls : int
+
+    largest : float
+        Most rows that a call has had.
     """
 
     moments: np.ndarray = field(repr=False)
-    n_rows: float
-    noise: float
+    n_rows: np.ndarray = field(repr=False)
+    noise: np.ndarray = field(repr=False)
     points: np.ndarray = field(repr=False)
     gradients: np.ndarray = field(repr=False)
-    squares: np.ndarray = field(repr=False)
+    variances: np.ndarray = field(repr=False)
     losses: np.ndarray = field(repr=False)
     candidates: np.ndarray = field(repr=False)
     weights: np.ndarray = field(repr=False)
     chosen: int = 0
     length: float = 1.0
     n_calls: int = 0
+    largest: float = 0.0
 
     @classmethod
     def nothing(cls, n_memories: int, n_outputs: int, size: int) -> Self:
@@ -90,8 +95,8 @@ class Released:
         candidates = np.zeros((n_memories + 1, n_outputs, size))
         sums, losses = np.zeros(n_memories), np.zeros(n_memories + 1)
         start = np.zeros((n_outputs, size))
-        moments = np.zeros((size, size))
-        return cls(moments, 0.0, 0.0, means, means, sums, losses, candidates, start)
+        moments = np.zeros((n_memories, size, size))
+        return cls(moments, sums, sums, means, means, sums, losses, candidates, start)
 
 
 @dataclass(frozen=True)
@@ -176,9 +181,6 @@ class ChunkRelease(UserStream):
     half_lives : tuple of float
         In calls.
 
-    n_pieces : int, default=1
-        Into how many calls the rows of the first one are cut.
-
     gamma : float or None, default=None
         Width of the kernel; None for the linear one.
 
@@ -197,7 +199,6 @@ class ChunkRelease(UserStream):
     features: Any = field(repr=False)
     noise: NoiseSource = field(repr=False)
     half_lives: tuple[float, ...]
-    n_pieces: int = 1
     gamma: float | None = None
     found: Released = field(repr=False)
 
@@ -227,7 +228,8 @@ class ChunkRelease(UserStream):
             In calls; infinity forgets nothing.
         """
         size = features.n_components + 1
-        check_memory(_LIMIT_BYTES * size**2, "n_components must be smaller", f"; got {size - 1}")
+        rule = "n_components, or columns of X with kernel='linear', must be fewer"
+        check_memory(_LIMIT_BYTES * size * (size + loss.n_outputs), rule, f"; got {size - 1}")
         budget: Any = target if target.delta == 0.0 else target.gaussian_target()
         # Of users who come in several calls all are paid for.
         of_call: Any = (
@@ -241,6 +243,7 @@ class ChunkRelease(UserStream):
         # Twice what fits take once: noise of many calls adds up.
         moments, steps = divided(of_call, 2.0 * defaults.SHARE)
         check_noise(_law(moments).level(size * (size + 1) // 2), size**2)
+        check_noise(_law(steps).level(size * loss.n_outputs), size * loss.n_outputs)
         half_lives = _GRID_HALF_LIVES if is_auto(half_life) else (float(half_life),)
         guarantee = replace(
             target,
@@ -276,7 +279,9 @@ class ChunkRelease(UserStream):
         if participants is not None:
             X, targets, users = _of_newcomers(X, targets, participants, participation, self.calls)
         found, n_before = self.found, self.time
-        n_pieces = self.n_pieces if found.n_calls == 0 else 1
+        n_pieces = 1
+        if users is None and self.guarantee.adjacency == "replace-one":  # rows have public places
+            n_pieces = min(max(X.shape[0] // _LIMIT_PIECE, 1), _LIMIT_PIECES)
         pieces = np.array_split(np.arange(X.shape[0]), n_pieces)
         for rows in with_progress(pieces, "releases of the stream", n_pieces, of="releases"):
             here, own = (X, targets) if n_pieces == 1 else (X[rows], targets[rows])
@@ -288,10 +293,12 @@ class ChunkRelease(UserStream):
     def _released(
         self, found: Released, X: Any, targets: np.ndarray, users: Users | None
     ) -> tuple[Released, int]:
-        """One release, of rows that no other one is of."""
+        """One release, of rows that no other one is of; of none it is noise."""
         rows = self.features.transform(X).astype(np.float64, copy=False)
         norm = self.features.row_norm
-        data = RowBlocks(rows, targets, x_norm=norm, constant=_CONSTANT * norm, users=users)
+        data = RowBlocks(
+            rows, targets, x_norm=norm, constant=self.constant, users=users if len(rows) else None
+        )
         count, moments, steps = self.parts
         n_changed = self.guarantee.n_records_changed
         n_units = max(1.0, float(data.n_units))
@@ -305,16 +312,24 @@ class ChunkRelease(UserStream):
             "second moments of the rows of the call",
         )
         deviation = _law(moments).level(noisy.size) * square
-        kept = 2.0 ** (-1.0 / _GRID_LONG)
+        # Of few rows, such as the users of a call who are new, noise is all that there is.
+        largest = max(found.largest, n_units)
+        part = n_units / largest
+        kept = np.array([0.5 ** (1.0 / half_life) for half_life in self.half_lives])
         found = replace(
             found,
-            moments=kept * found.moments + symmetric(noisy),
-            n_rows=kept * found.n_rows + n_units,
-            noise=kept**2 * found.noise + 1.0,
+            moments=kept[:, np.newaxis, np.newaxis] * found.moments + part * symmetric(noisy),
+            n_rows=kept * found.n_rows + part * n_units,
+            noise=kept**2 * found.noise + part**2,
+            largest=largest,
         )
         # Entries beside the diagonal vary half as much as those on it.
-        edge = deviation * math.sqrt(2.0 * data.n_features * found.noise) / found.n_rows
-        directions = Curvatures.of(found.moments / found.n_rows, edge, data.row_norm)
+        edges = deviation * np.sqrt(2.0 * data.n_features * found.noise) / found.n_rows
+        known = [
+            Curvatures.of(total / n_rows, edge, data.row_norm)
+            for total, n_rows, edge in zip(found.moments, found.n_rows, edges, strict=True)
+        ]
+        directions = known[len(known) // 2]
         coordinates = whitened.WhitenedRows(directions.vectors, directions.divisors)
         cap = _usual_residual(self.loss) * directions.stretched
         sums = whitened.CappedSums(data, self.loss, coordinates, cap)
@@ -328,39 +343,50 @@ class ChunkRelease(UserStream):
         gradient = (
             -solve_triangular(coordinates.matrix, noisy.T, trans="T", lower=True).T / n_units
         )
-        found = self._followed(found, gradient, deviation, directions)
-        return found, max(1, round(n_units))
+        found = self._followed(found, gradient, deviation, n_units, known)
+        return found, data.n_units if count is None else round(n_units)
 
     def _followed(
-        self, found: Released, gradient: np.ndarray, deviation: float, directions: Curvatures
+        self,
+        found: Released,
+        gradient: np.ndarray,
+        deviation: float,
+        n_units: float,
+        known: list[Curvatures],
     ) -> Released:
         """What follows from one more gradient.
 
         Each memory is a model: weights are normal around 0, as far as targets are supposed to
         differ from the middle, and a gradient is the curvature times what is missing, with
         noise. Its candidate is the mean of the weights, given all gradients, where older ones
-        count less. Weights go a part of the way to the candidate that has done best, by the loss
-        that released gradients and curvatures tell.
+        count less, as they do in the curvature. Weights go a part of the way to the candidate
+        that has done best, by the loss that released gradients and curvatures tell.
         """
-        vectors, curvatures = directions.vectors, self.loss.typical_curvature * directions.supposed
-        apart, noisy = (found.candidates - found.weights) @ vectors, gradient @ vectors
-        gained = (apart**2 * curvatures / 2.0 - apart * noisy).sum(axis=(1, 2))
-        losses = 2.0 ** (-1.0 / _GRID_LONG) * found.losses + gained
-        kept = np.array([0.5 ** (1.0 / half_life) for half_life in self.half_lives])
-        new = np.maximum(1.0 - kept, 1.0 / (found.n_calls + 1.0))
+        curvature, here = self.loss.typical_curvature, known[len(known) // 2]
+        apart, noisy = (found.candidates - found.weights) @ here.vectors, gradient @ here.vectors
+        gained = apart**2 * (curvature * here.supposed / 2.0) - apart * noisy
+        part = n_units / found.largest
+        losses = 2.0 ** (-1.0 / _GRID_LONG) * found.losses + part**2 * gained.sum(axis=(1, 2))
+        new = part * n_units / found.n_rows
         old, now = (1.0 - new)[:, np.newaxis, np.newaxis], new[:, np.newaxis, np.newaxis]
         points = old * found.points + now * found.weights
         gradients = old * found.gradients + now * gradient
-        squares = (1.0 - new) ** 2 * found.squares + new**2
-        variances = squares[:, np.newaxis] * deviation**2 * directions.divisors
-        variances = variances[:, np.newaxis, :]
-        precision = curvatures**2 / variances
-        known = curvatures / variances * (curvatures * (points @ vectors) + gradients @ vectors)
+        variances = (1.0 - new) ** 2 * found.variances + (new * deviation) ** 2
         likely = (defaults.OFFSET / self.loss.curvature) ** 2
         candidates = np.zeros_like(found.candidates)
-        candidates[:-1] = known / (precision + 1.0 / likely) @ vectors.T
+        for i, directions in enumerate(known):
+            curvatures = curvature * directions.supposed
+            # Of noise that was as loud as along the directions that rows are divided by now.
+            turned = (directions.vectors.T @ here.vectors) ** 2 @ here.divisors
+            precision = curvatures / (variances[i] * turned)
+            seen = (
+                curvatures * (points[i] @ directions.vectors) + gradients[i] @ directions.vectors
+            )
+            mean = precision * seen / (precision * curvatures + 1.0 / likely)
+            candidates[i] = mean @ directions.vectors.T
         chosen = int(np.argmin(losses))
         weights = found.weights + defaults.CHUNK_STEP * (candidates[chosen] - found.weights)
+        vectors, curvatures = known[0].vectors, curvature * known[0].supposed
         # Along the weights as they are, where the loss is least by what is remembered longest.
         along, mean = weights @ vectors, points[0] @ vectors
         pull = float((along * (curvatures * mean + gradients[0] @ vectors)).sum())
@@ -369,7 +395,7 @@ class ChunkRelease(UserStream):
             found,
             points=points,
             gradients=gradients,
-            squares=squares,
+            variances=variances,
             losses=losses,
             candidates=candidates,
             weights=weights,
@@ -379,6 +405,11 @@ class ChunkRelease(UserStream):
         )
 
     @property
+    def constant(self) -> float:
+        """Feature of the intercept."""
+        return _CONSTANT * float(self.features.row_norm)
+
+    @property
     def coef(self) -> np.ndarray:
         """Weights of the features, of shape (n_outputs, n_components)."""
         return self.found.weights[:, :-1].copy()
@@ -386,7 +417,7 @@ class ChunkRelease(UserStream):
     @property
     def intercept(self) -> np.ndarray:
         """What is added to scores, of shape (n_outputs,)."""
-        return self.found.weights[:, -1] * (_CONSTANT * self.features.row_norm)
+        return self.found.weights[:, -1] * self.constant
 
     @property
     def predictor(self) -> FeatureFunction:

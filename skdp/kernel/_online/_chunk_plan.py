@@ -14,7 +14,7 @@ from skdp.rows._users import Participation
 
 _LIMIT_BYTES = 16.0  # of a number in matrices of frequencies
 _LIMIT_HALF_LIFE = 0.01
-_LIMIT_PIECES, _LIMIT_PIECE = 50, 500  # of a fit, and rows of one
+_LIMIT_PIECE = 500  # rows of a call
 _LIMIT_PURE = 6, 40  # features without a delta
 
 
@@ -40,10 +40,7 @@ def chunk_plan(model: Any, public: Any) -> ChunkRelease:
     gamma = model._public_gamma(n_features, public.is_sparse)
     feature_state, noise_state = model._random_streams()
     size = model._n_components(n_features, _chunk_features(target, calls))
-    check_memory(_LIMIT_BYTES * size * n_features, "n_components must be smaller")
-    n_pieces = 1
-    if public.n_samples is not None and not is_of_users:
-        n_pieces = min(max(public.n_samples // _LIMIT_PIECE, 1), _LIMIT_PIECES)
+    check_memory(_LIMIT_BYTES * size * n_features, "n_components, or columns of X, must be fewer")
     return ChunkRelease.plan(
         target,
         loss=loss,
@@ -52,7 +49,6 @@ def chunk_plan(model: Any, public: Any) -> ChunkRelease:
         half_life=model.half_life,
         calls=calls,
         participation=Participation() if is_of_users else None,
-        n_pieces=n_pieces,
         gamma=gamma,
     )
 

@@ -1,15 +1,17 @@
 """Private online classification, with one guarantee for a stream without end."""
 
+from copy import copy
+
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import positive_int
+from skdp._validation import positive_int, short_repr
 from skdp.kernel._base import KernelFeatures
 from skdp.kernel._online._chunk_plan import check_half_life, chunk_plan
 from skdp.learner import StreamEstimator, with_callbacks
-from skdp.rows._inputs import checked_data, encode_labels
+from skdp.rows._inputs import checked_data, declared_classes, encode_labels
 from skdp.rows._sums import LENGTH
 
 
@@ -17,8 +19,9 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
     """Online logistic regression with differential privacy, for streams without end.
 
     Each call of `partial_fit` is one release, of the rows of that call alone: their second
-    moments, and their gradients at weights that were released before, both with noise. All else
-    follows from what was released. So the guarantee of all calls together is that of one,
+    moments, and their gradients at weights that were released before, both with noise. Of 2,000
+    rows and more there are several, each of a part of the rows, where these have public places.
+    All else follows from what was released. So the guarantee of all calls together is that of one,
     however many there are, and nothing private is kept between them. What is forgotten, and how
     fast, is chosen from released numbers.
 
@@ -96,8 +99,9 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
         ``guarantee_``.
 
     drift_ : float
-        By how much the log-loss of a row would have been lower lately with this half-life than
-        with the longest, as released numbers tell. Released under ``guarantee_``.
+        How much lower the log-loss of a row has been lately with this half-life than with the
+        longest of those that are compared, as released numbers tell: 0 where one is stated.
+        Released under ``guarantee_``.
 
     frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
@@ -200,9 +204,11 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
+            The rows of a call are read into memory.
 
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or str
+            Labels, or the name of their column.
 
         classes : array-like, default=None
             Public list of all labels, for the first call. None takes the parameter of the
@@ -227,6 +233,20 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
             If the ledger cannot pay; the old model stays.
         """
         return self._advance(X, y, groups, classes=classes)
+
+    def released(self):
+        """Return a predictor that holds released numbers only, and can be given away.
+
+        Returns
+        -------
+        DPOnlineClassifier
+            Fitted, without the stream and its ids: a call of `partial_fit` begins another stream.
+        """
+        check_is_fitted(self)
+        given = copy(self)
+        del given._stream
+        given.ledger = given.random_state = None
+        return given
 
     def predict(self, X):
         """Predict the class of each sample; costs no privacy.
@@ -298,10 +318,14 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
     # Of records that are added or removed; rows have no places beside the call that they are in.
     _has_time_stamps = False
 
+    # However many calls there are, the guarantee stays what it was after the first.
+    _costs_once = True
+
     @property
     def _holds_private_numbers(self):  # type: ignore[override]
         """Whether it keeps ids of users."""
-        return getattr(self._stream.release, "participation", None) is not None
+        stream = vars(self).get("_stream")
+        return stream is not None and stream.release.participation is not None
 
     def check_parameters(self):
         """Check the parameters, before the rows are looked at."""
@@ -331,8 +355,14 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
             setattr(self, name, value)
 
     def _read(self, X, y, *, reset, counts, classes=None):
-        X, y = checked_data(self, X, y, reset=reset, counts=counts)
-        known = self.classes_ if not reset else classes if self.classes is None else self.classes
-        found, codes = encode_labels(y, known)
+        X, y = checked_data(self, X, y, reset=reset, counts=counts, **self._fewest(reset))
+        known = self.classes if reset else self.classes_
+        both = classes is not None and known is not None
+        if both and not np.array_equal(declared_classes(classes), declared_classes(known)):
+            raise ValueError(
+                "classes must be the same in all calls of a stream, and as the parameter; got "
+                f"{short_repr(classes)}."
+            )
+        found, codes = encode_labels(y, classes if known is None else known)
         self.classes_ = found
         return X, codes

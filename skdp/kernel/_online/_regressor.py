@@ -5,7 +5,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._validation import TargetRange, warn_of_bounds
 from skdp.kernel._base import BaseKernelRegressor
 from skdp.kernel._online._chunk import ChunkRelease
-from skdp.kernel._online._plan import check_stream_parameters, stream_plan
+from skdp.kernel._online._plan import check_stream_parameters, kind_of_release, stream_plan
 from skdp.kernel._online._released import ReleasedKernelRegressor
 from skdp.learner import StreamEstimator, with_callbacks
 from skdp.rows import FeatureFunction
@@ -136,9 +136,10 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         under ``guarantee_``.
 
     drift_ : float
-        With "chunk", by how much half of the squared error of a row, in units of half the range
-        of the target, would have been lower lately with this half-life than with the longest, as
-        released numbers tell. Released under ``guarantee_``.
+        With "chunk": how much lower the error of a row has been lately with this half-life than
+        with the longest of those that are compared, as released numbers tell: 0 where one is
+        stated. The error is half of a square, for targets in units of half their range. Released
+        under ``guarantee_``.
 
     frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
@@ -296,10 +297,11 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
+            Of a source all rows are read into memory.
 
-        y : array-like of shape (n_samples,)
-            Targets. Those outside ``y_bounds`` are clipped.
+        y : array-like of shape (n_samples,) or str
+            Targets, or the name of their column. Those outside ``y_bounds`` are clipped.
 
         groups : array-like of shape (n_samples,), default=None
             Id of the user who owns each row. The guarantee is then for users: it covers all rows
@@ -330,9 +332,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
 
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or str
 
         groups : array-like of shape (n_samples,), default=None
             Id of the user who owns each row. The guarantee is then for users: it covers all rows
@@ -391,8 +393,15 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         return not isinstance(self._stream.release, ChunkRelease)
 
     @property
+    def _costs_once(self):
+        """Whether the guarantee stays what it was after the first call."""
+        return kind_of_release(self) != "final"
+
+    @property
     def _holds_private_numbers(self):  # type: ignore[override]
         """Whether it keeps sums without noise, rows, or ids of users."""
+        if "_stream" not in vars(self):
+            return False
         release = self._stream.release
         return not isinstance(release, ChunkRelease) or release.participation is not None
 
@@ -419,7 +428,9 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         )
 
     def _read(self, X, y, *, reset, counts):
-        X, y = checked_data(self, X, y, reset=reset, numeric=True, counts=counts)
+        is_chunk = kind_of_release(self) == "chunk"
+        options = self._fewest(reset) if is_chunk else {}
+        X, y = checked_data(self, X, y, reset=reset, numeric=True, counts=counts, **options)
         return X, TargetRange.of(self.y_bounds).scaled(y)
 
     def _planned_guarantee(self, n_features):
