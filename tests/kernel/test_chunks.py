@@ -174,7 +174,7 @@ def test_models_are_better_than_none_and_stay_so(kind):
 @EACH
 def test_what_is_over_is_forgotten_by_released_numbers(kind):
     X, y = problem(kind, 20_000)
-    turned, other = problem(kind, 8000, seed=1, turned=-1.0)
+    turned, other = problem(kind, 12_000, seed=1, turned=-1.0)
     for half_life in ("auto", np.inf):
         model = in_calls(KINDS[kind](epsilon=5.0, half_life=half_life, random_state=0), X, y)
         before = model.score(turned, other)

@@ -141,6 +141,11 @@ class Curvatures:
         supposed = np.maximum(np.where(hidden, rest, seen), least)
         return cls(vectors, np.maximum(values, max(edge / 2.0, least)), supposed)
 
+    def at_least(self, other: Self) -> Self:
+        """The same directions, along which rows are no shorter than others say."""
+        turned = (self.vectors.T @ other.vectors) ** 2 @ other.supposed
+        return replace(self, supposed=np.maximum(self.supposed, turned))
+
     @property
     def stretched(self) -> float:
         """Root mean square of the norm of a row that was divided."""
@@ -374,7 +379,9 @@ class ChunkRelease(UserStream):
         variances = (1.0 - new) ** 2 * found.variances + (new * deviation) ** 2
         likely = (defaults.OFFSET / self.loss.curvature) ** 2
         candidates = np.zeros_like(found.candidates)
-        for i, directions in enumerate(known):
+        for i, own in enumerate(known):
+            # Of a step that is too long rows that drift make a worse one.
+            directions = own.at_least(here)
             curvatures = curvature * directions.supposed
             # Of noise that was as loud as along the directions that rows are divided by now.
             turned = (directions.vectors.T @ here.vectors) ** 2 @ here.divisors
