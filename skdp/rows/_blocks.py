@@ -919,7 +919,8 @@ class FeatureBlocks(Blocks):
             Bound on the norm of its error.
         """
         most = 2.0**self._residual_bits
-        total = self._limited_sum(weights, cap / most, np.full(self.n_samples, most))
+        limits = np.broadcast_to(most, self.n_samples)
+        total = self._limited_sum(weights, cap / most, limits)
         return total, 2 * _sums.UNIT_ROUNDOFF * self.n_units * cap * self.row_norm
 
     def score_sum(self, weights, cap):
