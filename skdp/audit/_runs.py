@@ -175,23 +175,22 @@ def _log_unseen(release: Kept, counts: dict[Any, float], others: dict[Any, float
     return float(log_ndtr(far).sum())
 
 
-# Classes whose live objects hold private numbers by design, and what of them leaves instead of a
-# pickle: None is nothing but public attributes and answers. Every other object is walked whole.
-LIVE: dict[type, Any] = {
-    # Goes on with private sums; with release="query" it answers from the rows.
-    DPOnlineKernelRegressor: lambda model: _left_of_stream(model),
-    # With users it keeps ids.
-    DPOnlineClassifier: lambda model: None if model._holds_private_numbers else model,
-    # With release="query" it answers from the rows.
-    DPKernelRidge: lambda model: None if model.release == "query" else model,
-}
-
-
 def _left_of_stream(model: DPOnlineKernelRegressor) -> Any:
     if not model._holds_private_numbers:
         return model
     return None if model.release == "query" else model.released()
 
+
+# Classes whose live objects hold private numbers by design, and what of them leaves instead of a
+# pickle: None is nothing but public attributes and answers. Every other object is walked whole.
+LIVE: dict[type, Any] = {
+    # Goes on with private sums; with release="query" it answers from the rows.
+    DPOnlineKernelRegressor: _left_of_stream,
+    # With users it keeps ids.
+    DPOnlineClassifier: lambda model: None if model._holds_private_numbers else model,
+    # With release="query" it answers from the rows.
+    DPKernelRidge: lambda model: None if model.release == "query" else model,
+}
 
 # What may differ between runs with equal releases, by name, and why it tells nothing.
 LEFT_OUT = {

@@ -101,6 +101,19 @@ class KernelFeatures:
             random_state=feature_state,
         )
 
+    def _store(self, predictor, **fitted):
+        """Replace all that an older fit, maybe of another kind, has learned.
+
+        ``predictor`` is what `predict` asks: ``answer(X)`` are its values at rows, for targets in
+        [-1, 1], and ``attributes`` what is public of it.
+        """
+        for name in [name for name in vars(self) if name.endswith("_") and name not in COMMON]:
+            delattr(self, name)
+        if fitted.get("gamma_", 0.0) is None:
+            del fitted["gamma_"]
+        for name, value in {**fitted, **predictor.attributes, "_predictor": predictor}.items():
+            setattr(self, name, value)
+
 
 class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
     """Regressor on a kernel, with a public range of targets."""
@@ -154,19 +167,6 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
         return (
             os.urandom(_LIMIT_SECRET) if noise_state is None else noise_state.bytes(_LIMIT_SECRET)
         )
-
-    def _store(self, predictor, **fitted):
-        """Replace all that an older fit, maybe of another kind, has learned.
-
-        ``predictor`` is what `predict` asks: ``answer(X)`` are its values at rows, for targets in
-        [-1, 1], and ``attributes`` what is public of it.
-        """
-        for name in [name for name in vars(self) if name.endswith("_") and name not in COMMON]:
-            delattr(self, name)
-        if fitted.get("gamma_", 0.0) is None:
-            del fitted["gamma_"]
-        for name, value in {**fitted, **predictor.attributes, "_predictor": predictor}.items():
-            setattr(self, name, value)
 
     def _planned_release(self, target, n_features):
         """Guarantee of a release that meets a target, at most, for any number of rows."""

@@ -246,10 +246,7 @@ class FeaturePlan:
 
     def _seen(self, curvatures: np.ndarray) -> tuple[np.ndarray, float]:
         """Curvatures above the noise, without what it adds to them, and the sum of others."""
-        # Symmetric noise of norm e moves an eigenvalue c > e/2 to c + (e/2)^2/c (Benaych-Georges
-        # and Nadakuditi 2011), which is solved for c; a smaller one stays hidden.
-        root = np.sqrt(np.maximum(curvatures**2 - self.edge**2, 0.0))
-        seen = np.where(curvatures > self.edge, (curvatures + root) / 2.0, 0.0)
+        seen = without_noise(curvatures, self.edge)
         seen /= max(1.0, float(seen.sum()))
         n_hidden = int(np.count_nonzero(seen == 0.0))
         return seen, min(max(self.edge / 2.0, 1.0 - float(seen.sum())), 1.0, n_hidden * self.edge)
@@ -289,6 +286,14 @@ def plan_features(*, n_samples: float, n_components: int, guarantee: GaussianDP)
     noise = guarantee.n_records_changed / (steps.mu * n_samples)
     edge = spectral_noise(n_components, gram) / n_samples
     return FeaturePlan(n_samples, target, level, gram, steps, noise, edge)
+
+
+def without_noise(values: np.ndarray, edge: float) -> np.ndarray:
+    """Eigenvalues above noise of a norm, without what it adds to them; 0 where they are hidden."""
+    # Symmetric noise of norm e moves an eigenvalue c > e/2 to c + (e/2)^2/c (Benaych-Georges
+    # and Nadakuditi 2011), which is solved for c; a smaller one stays hidden.
+    root = np.sqrt(np.maximum(values**2 - edge**2, 0.0))
+    return np.where(values > edge, (values + root) / 2.0, 0.0)
 
 
 def spectral_noise(n_components: int, guarantee: GaussianDP) -> float:

@@ -76,7 +76,7 @@ def release_half(
     moments: np.ndarray,
     row_norm: float,
     *,
-    guarantee: GaussianDP,
+    guarantee: GaussianDP | ApproxDP,
     noise: NoiseSource,
     error: float | None = None,
 ) -> np.ndarray:
@@ -92,7 +92,7 @@ def release_half(
     row_norm : float
         Bound on the norm of a row.
 
-    guarantee : GaussianDP
+    guarantee : GaussianDP or ApproxDP
 
     noise : NoiseSource
 
@@ -107,9 +107,10 @@ def release_half(
     # ||x x^T||_F = ||x||^2, and two such matrices are at most sqrt(2) times that apart, as
     # their inner product is not negative. The scaled half keeps the Frobenius norm.
     sensitivity = math.sqrt(guarantee.n_records_changed) * row_norm**2
+    half = half_of(moments)
     return release(
-        half_of(moments),
-        law=NoiseLaw.of("gaussian", guarantee),
+        half,
+        law=NoiseLaw.meeting(guarantee, size=half.size),
         sensitivity=sensitivity,
         error=sums.ROUNDING_SHARE * sensitivity if error is None else error,
         random_state=noise,

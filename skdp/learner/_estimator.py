@@ -934,7 +934,7 @@ class LinearPredictions:
         check_is_fitted(self)
         X = inputs.checked_rows(self, X)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            scores = self._clipped_products(X) + self.intercept_
+            scores = self._scores(X)
         return scores[:, 0] if len(self.intercept_) == 1 else scores
 
     def predict(self, X):
@@ -952,17 +952,23 @@ class LinearPredictions:
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
+    # What scores are divided by for probabilities.
+    _temperature = 1.0
+
     def _probabilities(self, X):
-        scores = self.decision_function(X)
+        scores = self.decision_function(X) / self._temperature
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
         return softmax(scores, axis=1)
 
     def _log_probabilities(self, X):
-        scores = self.decision_function(X)
+        scores = self.decision_function(X) / self._temperature
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return log_softmax(scores, axis=1)
+
+    def _scores(self, X):
+        return self._clipped_products(X) + self.intercept_
 
     def _clipped_products(self, X):
         if sparse.issparse(X):

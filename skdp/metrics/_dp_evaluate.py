@@ -31,7 +31,7 @@ from skdp.metrics._releases import (
 from skdp.metrics._scores import LabelledRows, TargetRows
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import _inputs
-from skdp.rows._source_frames import opened_frame
+from skdp.rows._source_frames import opened_frame, visit
 from skdp.rows._users import Users
 
 _AUTOMATIC = (
@@ -601,9 +601,7 @@ def _check_rows(estimator: Any, X: Any) -> None:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns when it predicts
-        check = partial(_inputs.checked_rows, estimator, accept_sparse=inputs.sparse)
-        for _ in X.asked(check) if _inputs.is_of_source(X) else (check(X),):
-            pass
+        visit(X, partial(_inputs.checked_rows, estimator, accept_sparse=inputs.sparse))
 
 
 def _refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:

@@ -450,11 +450,11 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             if groups is not None:
                 params, unit = {"groups": groups, **params}, "user"
             if not hasattr(self, "steps_"):
-                if _learns_anew(Plan.undivided(self, Schema.of(X), budgets=False, unit=unit)):
-                    begin = partial(_go_on, params)
-                    self._fit_all(context, X, y, groups, begin)
+                plan = Plan.undivided(self, Schema.of(X), budgets=False, unit=unit)
+                if _learns_anew(plan):
+                    self._fit_all(context, X, y, groups, partial(_go_on, params))
                     return self
-                plan = Plan.of_stream(self, X, unit)
+                plan.of_stream(self)
             elif self._began != began:
                 raise ValueError(
                     "epsilon, delta, adjacency, public, ledger and the parameters of the last "
@@ -482,7 +482,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
                         last.partial_fit(X, y, **params)
                 if plan is not None:
                     self._store(plan)
-                if plan is None and self.budget_ and _costs_once(steps):
+                elif self.budget_ and _costs_once(steps):
                     return self  # the first call has paid for all
                 own = last.guarantee_
                 whole = own if self._before is None else compose([self._before, own])

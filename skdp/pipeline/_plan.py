@@ -291,13 +291,11 @@ class Plan:
             dry_run(plan, X, y, groups)
         return plan
 
-    @classmethod
-    def of_stream(cls, model, X, unit="record"):
+    def of_stream(self, model):
         """Plan the first rows of a stream, for which nothing but the last step may learn."""
-        plan = cls.undivided(model, Schema.of(X), budgets=False, unit=unit)
-        plan.check_unit()
-        name, last = plan.steps[-1]
-        for leaf in plan.learn:
+        self.check_unit()
+        name, last = self.steps[-1]
+        for leaf in self.learn:
             if leaf.path != name:
                 raise ValueError(
                     f"Step {leaf.path!r} learns from the rows, and in a stream would learn from "
@@ -309,8 +307,7 @@ class Plan:
         check_own_budget(Leaf(name, last), model, names=own)
         own["random_state"] = seeds(model.random_state, 1)[0]
         last.set_params(**own)
-        plan.guarantee = plan.before = plan._with_caveats(plan.node.with_frozen(None), model)
-        return plan
+        self.guarantee = self.before = self._with_caveats(self.node.with_frozen(None), model)
 
     def target(self, model):
         """Budget of a pipeline, for records or for users."""

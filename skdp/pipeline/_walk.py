@@ -33,7 +33,7 @@ from skdp.pipeline._wrappers import (
 from skdp.preprocessing import DatetimeParts
 from skdp.preprocessing._private import SparseColumns, TruthValueScaler
 from skdp.rows._inputs import checked_array
-from skdp.rows._source_frames import SourceFrame
+from skdp.rows._source_frames import visit
 
 CONTAINERS = (Pipeline, ColumnTransformer, SparseColumns, FeatureUnion)
 
@@ -384,9 +384,7 @@ def check_input(steps, X, schema, public):
     public : collection of str
         Steps that the user takes responsibility for.
     """
-    check = partial(_check_rows, list(steps), schema, public)
-    for _ in X.asked(check) if isinstance(X, SourceFrame) else (check(X),):
-        pass
+    visit(X, partial(_check_rows, list(steps), schema, public))
 
 
 def _check_rows(steps, schema, public, rows):

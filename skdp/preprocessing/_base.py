@@ -35,7 +35,7 @@ from skdp.rows._inputs import (
     names_of,
     without_values,
 )
-from skdp.rows._source_frames import ColumnsOfSource, SourceFrame, opened_frame
+from skdp.rows._source_frames import ColumnsOfSource, SourceFrame, opened_frame, visit
 from skdp.rows._users import Users
 
 
@@ -235,9 +235,7 @@ class PrivateTransformer(Budgeted, RowTransformer):
     def _columns_of(self, X: SourceFrame) -> ColumnsOfSource:
         """Columns of a source, all of which are checked here."""
         self._validated(X.first, reset=True)
-        known = alone(self)  # what workers are sent
-        for _ in X.asked(partial(_check_rows, known)):
-            pass
+        visit(X, partial(alone(self)._validated, reset=False))
         return ColumnsOfSource(X, partial(_values_of, alone(clone(self))))
 
     @abstractmethod
@@ -397,10 +395,6 @@ def alone(step: Any) -> Any:
         if hasattr(made, name):
             setattr(made, name, None)
     return made
-
-
-def _check_rows(step: Any, rows: Any) -> None:
-    step._validated(rows, reset=False)
 
 
 def _values_of(step: Any, rows: Any) -> np.ndarray:

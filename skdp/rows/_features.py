@@ -268,15 +268,15 @@ class FeatureFunction:
     ----------
     features : FourierFeatures or NormalisedRows
 
-    coef : ndarray of shape (n_components,)
+    coef : ndarray of shape (n_components,) or (n_outputs, n_components)
 
-    intercept : float, default=None
+    intercept : float or ndarray of shape (n_outputs,), default=None
         What is added to every value. None adds nothing.
     """
 
     features: Any
     coef: np.ndarray
-    intercept: float | None = None
+    intercept: Any = None
 
     @property
     def attributes(self):
@@ -295,13 +295,13 @@ class FeatureFunction:
 
         Returns
         -------
-        ndarray of shape (n_rows,)
+        ndarray of shape (n_rows,) or (n_rows, n_outputs)
         """
-        values = np.empty(X.shape[0])
+        values = np.empty((X.shape[0], *self.coef.shape[:-1]))
         for start in range(0, X.shape[0], 1024):
             block = slice(start, start + 1024)
-            values[block] = self.features.transform(X[block]).astype(np.float64) @ self.coef
-        return values + (self.intercept or 0.0)
+            values[block] = self.features.transform(X[block]).astype(np.float64) @ self.coef.T
+        return values + (0.0 if self.intercept is None else self.intercept)
 
 
 def fourier_features(

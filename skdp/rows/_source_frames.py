@@ -218,13 +218,12 @@ class SourceFrame:
             yield from map(function, self.frames())
             return
         prints = Fingerprints(self.checks)
-        names = list(range(self.first.shape[1])) if self.read is None else self.read
         work = partial(_answered, self.steps, self.read, function)
         with unshown(SourceChangedError):
             answers = self.source.run(self.read, work, self.partitions.starts[:-1])
         for answer in filter(None, answers):
             parts, said = answer
-            prints.add_parts(parts, names)
+            prints.add_parts(parts, list(range(len(parts))) if self.read is None else self.read)
             if isinstance(said, _Refused):
                 raise ValueError(said.message)
             yield said
@@ -364,6 +363,19 @@ def _answered(steps: tuple, read: Any, function: Any, block: Any, start: int) ->
         if not raised_here(error):
             raise
         return parts, _Refused(str(error))
+
+
+def visit(X: Any, check: Callable[[Any], Any]) -> None:
+    """Let a check see all rows: of a source a part at a time, of which nothing comes back."""
+    if not isinstance(X, SourceFrame):
+        check(X)
+        return
+    for _ in X.asked(partial(_checked, check)):
+        pass
+
+
+def _checked(check: Callable[[Any], Any], rows: Any) -> None:
+    check(rows)
 
 
 def _joined(parts: list[Any]) -> Any:

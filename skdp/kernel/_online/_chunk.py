@@ -17,8 +17,9 @@ from skdp._defaults import linear
 from skdp._random._source import NoiseSource
 from skdp._recording import with_progress
 from skdp._validation import is_auto, plain_arguments
+from skdp.kernel._descent import without_noise
 from skdp.kernel._online._base import UserStream
-from skdp.learner._descent import half_of, symmetric
+from skdp.learner._descent import release_half, symmetric
 from skdp.learner._sequence import divided
 from skdp.mechanisms import NoiseLaw, release
 from skdp.mechanisms._additive import check_memory, check_noise
@@ -26,7 +27,7 @@ from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import FeatureFunction
 from skdp.rows import _whitening as whitened
 from skdp.rows._blocks import RowBlocks
-from skdp.rows._sums import MOST_ROWS, ROUNDING_SHARE, refuse_rows
+from skdp.rows._sums import MOST_ROWS, refuse_rows
 from skdp.rows._users import Participants, Users
 
 # Feature of the intercept, over the norm of a row.
@@ -123,28 +124,19 @@ class Curvatures:
     def of(cls, moments: np.ndarray, edge: float, row_norm: float) -> Self:
         """By the mean of the outer products of rows, the noise of which has this norm.
 
-        Notes
-        -----
-        Symmetric noise of norm e moves an eigenvalue c > e/2 to c + (e/2)^2/c (Benaych-Georges and
-        Nadakuditi 2011), which is solved for c; a smaller one stays hidden. What hidden directions
-        have together is what is missing from the square of the norm. None is supposed to be
-        less than half of the mean: rows of later calls may point where there were none.
+        What hidden directions have together is what is missing from the square of the norm. None
+        is supposed to be less than half of the mean: rows of later calls may point where there
+        were none.
         """
         values, vectors = np.linalg.eigh(moments)
         square = row_norm**2
         least = square / (2.0 * len(values))
-        root = np.sqrt(np.maximum(values**2 - edge**2, 0.0))
-        seen = np.where(values > edge, (values + root) / 2.0, 0.0)
+        seen = without_noise(values, edge)
         seen *= min(1.0, square / max(float(seen.sum()), least))
         hidden = seen == 0.0
         rest = (square - float(seen.sum())) / max(1, int(np.count_nonzero(hidden)))
         supposed = np.maximum(np.where(hidden, rest, seen), least)
         return cls(vectors, np.maximum(values, max(edge / 2.0, least)), supposed)
-
-    def at_least(self, other: Self) -> Self:
-        """The same directions, along which rows are no shorter than others say."""
-        turned = (self.vectors.T @ other.vectors) ** 2 @ other.supposed
-        return replace(self, supposed=np.maximum(self.supposed, turned))
 
     @property
     def stretched(self) -> float:
@@ -237,18 +229,14 @@ class ChunkRelease(UserStream):
         check_memory(_LIMIT_BYTES * size * (size + loss.n_outputs), rule, f"; got {size - 1}")
         budget: Any = target if target.delta == 0.0 else target.gaussian_target()
         # Of users who come in several calls all are paid for.
-        of_call: Any = (
-            replace(budget, epsilon=budget.epsilon / calls)
-            if target.delta == 0.0
-            else (replace(budget, mu=budget.mu / math.sqrt(calls)))
-        )
+        of_call = divided(budget, 1.0 / calls)[0]
         count = None
         if target.adjacency == "add-remove":
             count, of_call = divided(of_call, linear.ROWS_SHARE)
         # Twice what fits take once: noise of many calls adds up.
         moments, steps = divided(of_call, 2.0 * defaults.SHARE)
-        check_noise(_law(moments).level(size * (size + 1) // 2), size**2)
-        check_noise(_law(steps).level(size * loss.n_outputs), size * loss.n_outputs)
+        check_noise(_level(moments, size * (size + 1) // 2), size**2)
+        check_noise(_level(steps, size * loss.n_outputs), size * loss.n_outputs)
         half_lives = _GRID_HALF_LIVES if is_auto(half_life) else (float(half_life),)
         guarantee = replace(
             target,
@@ -276,7 +264,9 @@ class ChunkRelease(UserStream):
         participants: Participants | None = None,
     ) -> tuple[Self, dict[str, Any]]:
         """Release one call; the first one pays for all."""
-        refuse_rows(X.shape[0], MOST_ROWS, self.guarantee.adjacency)
+        # How many rows users have is private, and so is their number where some may be missing.
+        relation = self.guarantee.adjacency if participants is None else "add-remove"
+        refuse_rows(X.shape[0], MOST_ROWS, relation)
         *_, participation = self.charged(
             charge, lambda account: (self.guarantee, account), participants
         )
@@ -293,7 +283,8 @@ class ChunkRelease(UserStream):
             found, n_units = self._released(found, here, own, users)
             n_before += n_units
         then = replace(self, time=n_before, participation=participation, found=found)
-        return then, {"guarantee_": self.guarantee}
+        fitted = dict(predictor=then.predictor, half_life_=then.half_life, drift_=then.drift)
+        return then, {"guarantee_": self.guarantee, **fitted}
 
     def _released(
         self, found: Released, X: Any, targets: np.ndarray, users: Users | None
@@ -308,15 +299,18 @@ class ChunkRelease(UserStream):
         n_changed = self.guarantee.n_records_changed
         n_units = max(1.0, float(data.n_units))
         if count is not None:
-            noisy = _sum(n_units, count, 1.0, 0.0, self.noise, "number of rows of the call")
+            noisy = release(
+                n_units,
+                law=NoiseLaw.meeting(count, size=1),
+                sensitivity=1.0,
+                error=0.0,
+                random_state=self.noise,
+                purpose="number of rows of the call",
+            )
             n_units = max(1.0, float(noisy))
-        square = math.sqrt(n_changed) * data.row_norm**2
-        noisy = _sum(
-            half_of(data.second_moments()),
-            *(moments, square, ROUNDING_SHARE * square, self.noise),
-            "second moments of the rows of the call",
-        )
-        deviation = _law(moments).level(noisy.size) * square
+        options: Any = dict(guarantee=moments, noise=self.noise)
+        noisy = release_half(data.second_moments(), data.row_norm, **options)
+        deviation = _level(moments, noisy.size) * math.sqrt(n_changed) * data.row_norm**2
         # Of few rows, such as the users of a call who are new, noise is all that there is.
         largest = max(found.largest, n_units)
         part = n_units / largest
@@ -338,12 +332,16 @@ class ChunkRelease(UserStream):
         coordinates = whitened.WhitenedRows(directions.vectors, directions.divisors)
         cap = _usual_residual(self.loss) * directions.stretched
         sums = whitened.CappedSums(data, self.loss, coordinates, cap)
-        noisy = _sum(
-            sums(found.weights),
-            *(steps, n_changed * cap, whitened.ROUNDING_OF_CAP * cap, self.noise),
-            "gradients of the call at released weights",
+        exact = sums(found.weights)
+        noisy = release(
+            exact,
+            law=NoiseLaw.meeting(steps, size=exact.size),
+            sensitivity=n_changed * cap,
+            error=whitened.ROUNDING_OF_CAP * cap,
+            random_state=self.noise,
+            purpose="gradients of the call at released weights",
         )
-        deviation = _law(steps).level(noisy.size) * n_changed * cap / n_units
+        deviation = _level(steps, noisy.size) * n_changed * cap / n_units
         # Minus the mean gradient, for rows that are not divided.
         gradient = (
             -solve_triangular(coordinates.matrix, noisy.T, trans="T", lower=True).T / n_units
@@ -380,17 +378,15 @@ class ChunkRelease(UserStream):
         likely = (defaults.OFFSET / self.loss.curvature) ** 2
         candidates = np.zeros_like(found.candidates)
         for i, own in enumerate(known):
-            # Of a step that is too long rows that drift make a worse one.
-            directions = own.at_least(here)
-            curvatures = curvature * directions.supposed
-            # Of noise that was as loud as along the directions that rows are divided by now.
-            turned = (directions.vectors.T @ here.vectors) ** 2 @ here.divisors
-            precision = curvatures / (variances[i] * turned)
-            seen = (
-                curvatures * (points[i] @ directions.vectors) + gradients[i] @ directions.vectors
-            )
-            mean = precision * seen / (precision * curvatures + 1.0 / likely)
-            candidates[i] = mean @ directions.vectors.T
+            shared = (own.vectors.T @ here.vectors) ** 2
+            # Rows are no shorter than they are supposed to be here: of a step that is too long
+            # rows that drift make a worse one.
+            curvatures = curvature * np.maximum(own.supposed, shared @ here.supposed)
+            # Noise was as loud as along the directions that rows are divided by now.
+            precision = curvatures / (variances[i] * (shared @ here.divisors))
+            seen = curvatures * (points[i] @ own.vectors) + gradients[i] @ own.vectors
+            expected = precision * seen / (precision * curvatures + 1.0 / likely)
+            candidates[i] = expected @ own.vectors.T
         chosen = int(np.argmin(losses))
         weights = found.weights + defaults.CHUNK_STEP * (candidates[chosen] - found.weights)
         vectors, curvatures = known[0].vectors, curvature * known[0].supposed
@@ -428,8 +424,11 @@ class ChunkRelease(UserStream):
 
     @property
     def predictor(self) -> FeatureFunction:
-        """Function of one score."""
-        return FeatureFunction(self.features, self.coef[0], float(self.intercept[0]))
+        """Function of one score, or of several classes."""
+        coef, intercept = self.coef, self.intercept
+        if not self.loss.has_classes:
+            return FeatureFunction(self.features, coef[0], float(intercept[0]))
+        return FeatureFunction(self.features, coef, intercept)
 
     @property
     def half_life(self) -> float:
@@ -450,26 +449,9 @@ class ChunkRelease(UserStream):
         return float(losses[0] - losses[self.found.chosen]) / max(weight, 1.0)
 
 
-def _law(part: GaussianDP | ApproxDP) -> NoiseLaw:
-    return NoiseLaw.of("gaussian" if isinstance(part, GaussianDP) else "k_norm", part)
-
-
-def _sum(
-    exact: Any,
-    part: GaussianDP | ApproxDP,
-    sensitivity: float,
-    error: float,
-    noise: NoiseSource,
-    purpose: str,
-) -> np.ndarray:
-    return release(
-        exact,
-        law=_law(part),
-        sensitivity=sensitivity,
-        error=error,
-        random_state=noise,
-        purpose=purpose,
-    )
+def _level(part: GaussianDP | ApproxDP, size: int) -> float:
+    """Deviation of the noise in a number, for a sensitivity of 1."""
+    return NoiseLaw.meeting(part, size=size).level(size)
 
 
 def _usual_residual(loss: Any) -> float:

@@ -20,11 +20,12 @@ _LIMIT_PURE = 6, 40  # features without a delta
 
 def check_half_life(model: Any) -> None:
     """Check the parameter, which is a number of calls."""
-    if not is_auto(model.half_life):
-        infinite = isinstance(model.half_life, float) and model.half_life == math.inf
-        if not infinite:
-            positive(half_life=model.half_life)
-            between(_LIMIT_HALF_LIFE, 1.0 / _LIMIT_HALF_LIFE, half_life=model.half_life)
+    if is_auto(model.half_life):
+        return
+    if isinstance(model.half_life, float) and model.half_life == math.inf:
+        return
+    positive(half_life=model.half_life)
+    between(_LIMIT_HALF_LIFE, 1.0 / _LIMIT_HALF_LIFE, half_life=model.half_life)
 
 
 def chunk_plan(model: Any, public: Any) -> ChunkRelease:

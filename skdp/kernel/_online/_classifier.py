@@ -3,19 +3,18 @@
 from copy import copy
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._validation import positive_int, short_repr
 from skdp.kernel._base import KernelFeatures
 from skdp.kernel._online._chunk_plan import check_half_life, chunk_plan
-from skdp.learner import StreamEstimator, with_callbacks
+from skdp.learner import LinearPredictions, StreamEstimator, with_callbacks
+from skdp.learner._streams import has_begun
 from skdp.rows._inputs import checked_data, declared_classes, encode_labels
-from skdp.rows._sums import LENGTH
 
 
-class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
+class DPOnlineClassifier(KernelFeatures, LinearPredictions, ClassifierMixin, StreamEstimator):
     """Online logistic regression with differential privacy, for streams without end.
 
     Each call of `partial_fit` is one release, of the rows of that call alone: their second
@@ -244,24 +243,10 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
         """
         check_is_fitted(self)
         given = copy(self)
-        del given._stream
+        if has_begun(given):
+            del given._stream
         given.ledger = given.random_state = None
         return given
-
-    def predict(self, X):
-        """Predict the class of each sample; costs no privacy.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
 
     def decision_function(self, X):
         """Score of each sample: of the second class, or of every class if there are more.
@@ -274,14 +259,10 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        X = self.validated(X)
-        scores = np.empty((X.shape[0], len(self.coef_)))
-        with np.errstate(all="ignore"):  # a warning would tell huge rows from others
-            for start in range(0, X.shape[0], LENGTH):
-                rows = self._predictor.transform(X[start : start + LENGTH]).astype(np.float64)
-                scores[start : start + LENGTH] = rows @ self.coef_.T + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return super().decision_function(X)
+
+    def _scores(self, X):
+        return self._predictor.answer(X)
 
     def predict_proba(self, X):
         """Probability of each class, by scores over ``temperature_``.
@@ -294,10 +275,7 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X) / self.temperature_
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
+        return self._probabilities(X)
 
     def predict_log_proba(self, X):
         """Logarithms of `predict_proba`.
@@ -310,10 +288,11 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X) / self.temperature_
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)
+        return self._log_probabilities(X)
+
+    @property
+    def _temperature(self):  # type: ignore[override]
+        return self.temperature_
 
     # Of records that are added or removed; rows have no places beside the call that they are in.
     _has_time_stamps = False
@@ -324,8 +303,7 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
     @property
     def _holds_private_numbers(self):  # type: ignore[override]
         """Whether it keeps ids of users."""
-        stream = vars(self).get("_stream")
-        return stream is not None and stream.release.participation is not None
+        return has_begun(self) and getattr(self._stream.release, "participation", None) is not None
 
     def check_parameters(self):
         """Check the parameters, before the rows are looked at."""
@@ -340,19 +318,13 @@ class DPOnlineClassifier(KernelFeatures, ClassifierMixin, StreamEstimator):
 
     def learn(self, release, fitted):
         """Store what predicts, and public numbers."""
-        self.coef_, self.intercept_ = release.coef, release.intercept
-        self.temperature_ = 1.0 / release.found.length
-        self.half_life_, self.drift_ = release.half_life, release.drift
-        self.n_samples_seen_ = release.time
-        self._predictor = release.features
-        for name in ("gamma_", "frequencies_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        public = release.features.attributes
-        if release.gamma is not None:
-            public = {**public, "gamma_": release.gamma}
-        for name, value in public.items():
-            setattr(self, name, value)
+        self._store(
+            **fitted,
+            classes_=self.classes_,
+            gamma_=release.gamma,
+            temperature_=1.0 / release.found.length,
+            n_samples_seen_=release.time,
+        )
 
     def _read(self, X, y, *, reset, counts, classes=None):
         X, y = checked_data(self, X, y, reset=reset, counts=counts, **self._fewest(reset))

@@ -8,6 +8,7 @@ from skdp.kernel._online._chunk import ChunkRelease
 from skdp.kernel._online._plan import check_stream_parameters, kind_of_release, stream_plan
 from skdp.kernel._online._released import ReleasedKernelRegressor
 from skdp.learner import StreamEstimator, with_callbacks
+from skdp.learner._streams import has_begun
 from skdp.rows import FeatureFunction
 from skdp.rows._inputs import checked_data
 
@@ -400,7 +401,7 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
     @property
     def _holds_private_numbers(self):  # type: ignore[override]
         """Whether it keeps sums without noise, rows, or ids of users."""
-        if "_stream" not in vars(self):
+        if not has_begun(self):
             return False
         release = self._stream.release
         return not isinstance(release, ChunkRelease) or release.participation is not None
@@ -416,10 +417,6 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
     def learn(self, release, fitted):
         """Store what predicts, and public numbers."""
         bounds = TargetRange.of(self.y_bounds)
-        if isinstance(release, ChunkRelease):
-            fitted = dict(
-                predictor=release.predictor, half_life_=release.half_life, drift_=release.drift
-            )
         self._store(
             **fitted,
             y_bounds_=(bounds.low, bounds.high),
