@@ -422,6 +422,7 @@ _ELSEWHERE = {
 _BOUNDS = {
     *("x_norm", "x_l1_norm", "y_bounds", "y_search_range", "bounds", "categories", "horizon"),
     *("classes", "class_weight", "topology", "contributions_per_user", "max_calls_per_user"),
+    "user_calls",
     *("search_range", "row_key", "n_queries", "public", "feature_names"),
 }
 _NOTES = {
@@ -435,7 +436,9 @@ _NOTES = {
     "bounds": "values beyond them are clipped",
     "horizon": "the largest number of contributions to the stream",
     "contributions_per_user": "how many a user makes; nothing can check it",
-    "max_calls_per_user": "what a user contributes to further calls is left out",
+    "max_calls_per_user": "in how many calls a user counts",
+    "user_calls": "with 'counted' what a user contributes to further calls is left out; with "
+    "'stated' nothing checks it",
     "public": "steps for which the caller answers",
 }
 

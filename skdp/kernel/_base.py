@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from skdp._validation import (
 from skdp.kernel._queries import QueryAnswers, QueryPlan
 from skdp.learner import warn_of_seed
 from skdp.learner._estimator import _Learner
+from skdp.preprocessing._target_bounds import TargetBounds, check_search_range
 from skdp.rows import automatic_gamma, check_kernel, fourier_features
 from skdp.rows._blocks import NormalisedRows
 
@@ -152,7 +154,77 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
         self._check_y_bounds()
 
     def _check_y_bounds(self):
-        TargetRange.of(self.y_bounds)
+        check_search_range(self.y_search_range)
+        if not is_auto(self.y_bounds):
+            TargetRange.of(self.y_bounds)
+        elif not is_auto(self.residual_cap):
+            raise ValueError(
+                "residual_cap must be 'auto' with y_bounds='auto': it is in units of the target, "
+                f"whose size is not known beforehand; got {short_repr(self.residual_cap)}."
+            )
+
+    def _with_bounds(self, target, n_units, planned):
+        """Plan a release and, where the target's bounds are to be learned, these before it.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Of both together.
+
+        n_units : int or None
+            Rows or users that there are; what is private is not read.
+
+        planned : callable
+            ``planned(rest)`` is a release that meets the point ``rest``.
+
+        Returns
+        -------
+        bounds : TargetBounds or None
+
+        release : Release
+
+        guarantee : ApproxDP
+            Of both together.
+        """
+        if not is_auto(self.y_bounds):
+            release = planned(target)
+            return None, release, release.guarantee
+        public = n_units if target.adjacency == "replace-one" else None
+        bounds = TargetBounds.plan(target, n_samples=public, search_range=self.y_search_range)
+        release = bounds.before(planned)
+        return bounds, release, bounds.guarantee(release.guarantee)
+
+    @property
+    def _reads_count(self):
+        return is_auto(self.y_bounds) and self.adjacency == "replace-one"
+
+    def _planned_guarantee(self, n_features):
+        return self._planned(super()._planned_guarantee(n_features), n_features)
+
+    def _planned_for_users(self, n_features):
+        target = replace(super()._planned_guarantee(n_features), unit="user")
+        return self._planned(target, n_features)
+
+    def _planned_for(self, n_features, n_units=None, unit="record"):
+        target = replace(super()._planned_guarantee(n_features), unit=unit)
+        return self._planned(target, n_features, n_units)
+
+    def _planned(self, target, n_features, n_units=None):
+        """Guarantee of a fit, with what stands behind it where that is known without the rows."""
+        if not is_auto(self.y_bounds):
+            return self._planned_release(target, n_features)
+        if n_units is None and self._reads_count:
+            return target
+
+        def planned(rest):
+            return SimpleNamespace(guarantee=self._planned_release(rest, n_features))
+
+        try:
+            _, release, guarantee = self._with_bounds(target, n_units, planned)
+        except ValueError:  # the fit will say so
+            return target
+        is_known = target.delta == 0.0 or release.guarantee.refined is not None
+        return guarantee if is_known else target
 
     def _cap(self, automatic=None):
         """Cap of the residuals, in units of half the range of the target."""

@@ -1,7 +1,5 @@
 """Private kernel ridge regression."""
 
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 from scipy.sparse import issparse
@@ -22,7 +20,6 @@ from skdp._validation import (
 )
 from skdp.kernel import _descent, _pure, _queries, _ridge_theory
 from skdp.kernel._base import BaseKernelRegressor
-from skdp.preprocessing._target_bounds import TargetBounds, check_search_range
 from skdp.privacy import ApproxDP
 from skdp.rows import FeatureFunction, _blocks
 from skdp.rows._inputs import in_memory, one_blas_thread
@@ -460,39 +457,6 @@ class DPKernelRidge(BaseKernelRegressor):
         """Whether it keeps rows, to answer queries."""
         return not hasattr(self, "coef_")
 
-    def _planned_guarantee(self, n_features):
-        return self._planned(super()._planned_guarantee(n_features), n_features)
-
-    def _planned_for_users(self, n_features):
-        target = replace(super()._planned_guarantee(n_features), unit="user")
-        return self._planned(target, n_features)
-
-    def _planned_for(self, n_features, n_units=None, unit="record"):
-        target = replace(super()._planned_guarantee(n_features), unit=unit)
-        return self._planned(target, n_features, n_units)
-
-    @property
-    def _reads_count(self):
-        return is_auto(self.y_bounds) and self.adjacency == "replace-one"
-
-    def _planned(self, target, n_features, n_units=None):
-        """Guarantee of a fit, with what stands behind it where that is known without the rows."""
-        if not is_auto(self.y_bounds):
-            return self._planned_release(target, n_features)
-        if n_units is None and self._reads_count:
-            return target
-        try:
-            bounds = self._bounds_plan(target, n_units)
-        except ValueError:  # the fit will say so
-            return target
-
-        def planned(rest):
-            return SimpleNamespace(guarantee=self._planned_release(rest, n_features))
-
-        then = bounds.before(planned).guarantee
-        is_known = target.delta == 0.0 or then.refined is not None
-        return bounds.guarantee(then) if is_known else target
-
     def _planned_release(self, target, n_features):
         if self.release == "features" and self.mechanism == "output":
             # Of more features it is Gaussian as well.
@@ -500,11 +464,6 @@ class DPKernelRidge(BaseKernelRegressor):
             if not _pure.FeatureOutput.is_gaussian(target, size):
                 return target
         return super()._planned_release(target, n_features)
-
-    def _bounds_plan(self, target, n_samples):
-        """Release of the bounds of the target, which reads a public number of rows."""
-        public = n_samples if target.adjacency == "replace-one" else None
-        return TargetBounds.plan(target, n_samples=public, search_range=self.y_search_range)
 
     def check_parameters(self):
         """Check all that does not depend on the rows, but the owners of these."""
@@ -580,14 +539,7 @@ class DPKernelRidge(BaseKernelRegressor):
                 plan = _plan_queries if self.release == "query" else _plan_features
                 return plan(self, rest, n_units, X.shape[1])
 
-            bounds_plan = None
-            if is_auto(self.y_bounds):
-                bounds_plan = self._bounds_plan(target, n_units)
-                release = bounds_plan.before(planned)
-                guarantee = bounds_plan.guarantee(release.guarantee)
-            else:
-                release = planned(target)
-                guarantee = release.guarantee
+            bounds_plan, release, guarantee = self._with_bounds(target, n_units, planned)
             learner.warn_of_delta(self, n_units, unit)
             learner.charge(self, guarantee)
             gamma = self._public_gamma(X.shape[1], issparse(X))
@@ -601,16 +553,6 @@ class DPKernelRidge(BaseKernelRegressor):
             self._store(predictor, y_bounds_=(bounds.low, bounds.high), gamma_=gamma)
             self.guarantee_ = self._stated(guarantee)
         return self
-
-    def _check_y_bounds(self):
-        check_search_range(self.y_search_range)
-        if not is_auto(self.y_bounds):
-            super()._check_y_bounds()
-        elif not is_auto(self.residual_cap):
-            raise ValueError(
-                "residual_cap must be 'auto' with y_bounds='auto': it is in units of the target, "
-                f"whose size is not known beforehand; got {short_repr(self.residual_cap)}."
-            )
 
     def _released(self, release, data, targets, gamma, feature_state, noise_state):
         """What predicts: a function on features, or answers that hold the rows."""

@@ -304,7 +304,7 @@ class StreamEstimator(_Learner):
         Parameters
         ----------
         public : Public
-            Without a number of rows, which a stream does not know.
+            Whose number of rows, or of users, is that of the first call.
 
         Returns
         -------
@@ -398,8 +398,10 @@ class StreamEstimator(_Learner):
             if fresh:
                 unit = "record" if participants is None else "user"
                 classes = self.classes_ if is_classifier(self) else None
+                n_units = X.shape[0] if participants is None else participants.users.n_users
+                n_units = n_units if self.adjacency == "replace-one" else None
                 public = Public(
-                    self._target(unit), X.shape[1], None, classes, is_sparse=issparse(X)
+                    self._target(unit), X.shape[1], n_units, classes, is_sparse=issparse(X)
                 )
                 stream = Stream.begin(self, self.begin(public))
                 if (

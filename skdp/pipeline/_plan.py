@@ -355,6 +355,7 @@ class Plan:
     def give_to_users(self):
         """Let all steps learn from users, if they can."""
         for leaf in self.learn:
+            self.caveats += getattr(leaf.estimator, "_user_caveats", ())
             if leaf.around is not None:
                 raise ValueError(
                     "groups must be None where another estimator stands around the one that "

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._defaults import pipeline as defaults
 from skdp._random._source import NoiseSource, noise_source
-from skdp._validation import one_of, short_repr
+from skdp._validation import boolean, one_of, short_repr
 from skdp.learner import (
     LinkedDocumentation,
     StatedGuarantee,
@@ -26,15 +26,9 @@ from skdp.learner import (
     unchanged_on_error,
     warn_of_delta,
 )
-from skdp.privacy import ApproxDP, Guarantee
-from skdp.rows._inputs import (
-    checked_rows,
-    count_of_rows,
-    in_memory,
-    knows_count,
-    names_of,
-    without_values,
-)
+from skdp.learner import _streams as streams
+from skdp.privacy import ApproxDP, Guarantee, compose
+from skdp.rows import _inputs as inputs
 from skdp.rows._source_frames import ColumnsOfSource, SourceFrame, opened_frame, visit
 from skdp.rows._users import Users
 
@@ -130,7 +124,7 @@ class RowTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
 
     def _validated(self, X: Any, reset: bool) -> Any:
         """Rows, checked; their columns are stored, or compared with those of `fit`."""
-        X = checked_rows(
+        X = inputs.checked_rows(
             self,
             X,
             reset=reset,
@@ -177,6 +171,10 @@ class PrivateTransformer(Budgeted, RowTransformer):
     Privacy: what `_learn` stores must be public or made of what the release returns.
     """
 
+    _began: dict[str, Any]
+    # As the last step of a pipeline that streams.
+    _costs_once = True
+
     # In a pipeline, of the squared mu of the whole: as much for categories as for bounds of
     # numbers. Their threshold is at counts that would tell a model much, and what is below it is
     # lost, while a model hardly notices what it would get in return.
@@ -209,27 +207,94 @@ class PrivateTransformer(Budgeted, RowTransformer):
         BudgetExceededError
             If the ledger cannot pay; what was learned before stays.
         """
-        with unchanged_on_error(self):
+        return self._learn_anew(X, groups)
+
+    def partial_fit(
+        self, X: Any, y: Any = None, groups: Any = None, *, refresh: Any = False
+    ) -> Self:
+        """Learn from the first call of a stream, as `fit` does; later calls cost nothing.
+
+        Each call has rows of its own. Rows of a later call may be transformed by what was learned
+        before, and a model of them has a budget of its own: the first call does not know them. A
+        model of the first call's rows composes with what was learned from these.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features), or source
+            Rows that have not passed before. Where nothing is learned, only their columns are
+            compared with those of the first call.
+
+        y : None
+            Ignored.
+
+        groups : array-like of shape (n_samples,) or str, default=None
+            As in `fit`.
+
+        refresh : bool, default=False
+            Learn anew from the rows of this call. Then ``guarantee_`` is the larger one of both,
+            as each row is in one call; with ``groups`` both compose, as users may come again. The
+            ledger is charged as by `fit`, so give each call that learns a
+            `~skdp.privacy.BudgetLedger.partition` of its own. When to do so must not depend on
+            private rows. Models of columns that have changed have to begin anew.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As `fit`, and if a parameter has changed without ``refresh``.
+        BudgetExceededError
+            If the ledger cannot pay; what was learned before stays.
+        """
+        boolean(refresh=refresh)
+        before = getattr(self, "guarantee_", None)
+        if refresh or before is None:
+            self._learn_anew(X, groups, before)
+            of_call = ("ledger", "random_state")
+            params = streams.frozen_params(self).items()
+            self._began = {name: value for name, value in params if name not in of_call}
+            return self
+        streams.check_unchanged(self, self._began)
+        with restored_on_error(self):
+            given = inputs.in_memory(X, None, groups)
+            X = opened_frame(X, None, groups)[0].first if given is None else given[0]
+            self._validated(X, reset=False)
+        return self
+
+    def _learn_anew(self, X: Any, groups: Any, before: Guarantee | None = None) -> Self:
+        with unchanged_on_error(self, fresh=before is None):
             check_budget(self)
             self._check_parameters()
-            given = in_memory(X, None, groups)
+            given = inputs.in_memory(X, None, groups)
             if given is None:
                 X, _, groups = opened_frame(X, None, groups)
                 rows = self._columns_of(X)
             else:
                 X, _, groups = given
                 rows = self._validated(X, reset=True)
-            n_units = count_of_rows(X)
+            n_units = inputs.count_of_rows(X)
             users = Users.of(groups, n_units)
             unit = "record" if users is None else "user"
+            if before is not None and (unit, self.adjacency) != (before.unit, before.adjacency):
+                raise ValueError(
+                    "groups must be given in all calls that learn or in none, and adjacency must "
+                    f"stay: what was learned has a guarantee for {before.adjacency} of one "
+                    f"{before.unit}; got {self.adjacency} and {unit}s."
+                )
             n_units = n_units if users is None else users.n_users
             release = self._plan(self._target(unit), n_units)
             if release is None:
-                guarantee, noise = self._stated(self._free(unit)), None
+                guarantee, noise = self._free(unit), None
             else:
-                guarantee, noise = self._charged(release.guarantee, n_units)
+                guarantee, noise = release.guarantee, self._charged(release.guarantee, n_units)[1]
             self._learn(rows, release, noise, users)
-            self.guarantee_ = guarantee
+            if before is not None:
+                both = compose if users is not None else partial(_largest, self.delta)
+                guarantee = both([before, guarantee])
+            self.guarantee_ = self._stated(guarantee, fresh=before is None)
+            self._began = {}
         return self
 
     def _columns_of(self, X: SourceFrame) -> ColumnsOfSource:
@@ -318,7 +383,7 @@ class ColumnBudget(Budgeted):
 
 def check_names(X: Any) -> None:
     """Refuse a frame whose columns share a name: what is told of one could mean the other."""
-    if twice := repeated(names_of(X) or []):
+    if twice := repeated(inputs.names_of(X) or []):
         raise ValueError(f"X must have a name of its own for each column; got {twice} twice.")
 
 
@@ -370,7 +435,10 @@ def increasing_floats(values: Any, name: str, of: str = "") -> np.ndarray:
 
 def columns_of(estimator: Any, X: Any, reset: bool) -> list[np.ndarray]:
     """Columns of rows as they came, as arrays; number and names are stored, or compared."""
-    with without_values("X", counts=knows_count(estimator)), np.errstate(all="ignore"):
+    with (
+        inputs.without_values("X", counts=inputs.knows_count(estimator)),
+        np.errstate(all="ignore"),
+    ):
         if _is_frame(X):
             validate_data(estimator, X, reset=reset, skip_check_array=True)
             if not (len(X) and X.shape[1]):
@@ -386,6 +454,19 @@ def columns_of(estimator: Any, X: Any, reset: bool) -> list[np.ndarray]:
             raise ValueError("Complex data not supported")
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return list(array.T)
+
+
+def _largest(delta: float, guarantees: list[Guarantee]) -> Guarantee:
+    """Guarantee of releases from disjoint rows: of each row one release tells.
+
+    McSherry, "Privacy integrated queries", SIGMOD 2009, theorem 4.
+    """
+    one, other = guarantees
+    if one.with_caveats(*other.caveats) == other.with_caveats(*one.caveats):
+        return other
+    delta = max([delta, *(each.delta for each in guarantees if isinstance(each, ApproxDP))])
+    epsilon = max(each.epsilon_at(delta) for each in guarantees)
+    return ApproxDP(epsilon, delta, adjacency=one.adjacency, unit=one.unit)
 
 
 def alone(step: Any) -> Any:

@@ -9,6 +9,8 @@ become, and for adding or removing them.
 
 import datetime
 import hashlib
+import os
+import weakref
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -249,6 +251,9 @@ def _kind(of: type) -> str:
 class Participation:
     """In how many calls each user has come. It grows by making another, which shares memory.
 
+    Privacy: ids are in no pickle. One that is read where the original lives is the original; one
+    that is read elsewhere knows nobody, and lets no stream go on.
+
     Parameters
     ----------
     layers : tuple of dict
@@ -257,13 +262,26 @@ class Participation:
 
     kinds : frozenset of str, default=frozenset()
         Of the ids.
+
+    is_stated : bool, default=False
+        Whether somebody else says that nobody comes too often; then no ids are kept.
     """
 
     layers: tuple[dict[Hashable, int], ...] = field(default=(), repr=False)
     kinds: frozenset[str] = frozenset()
+    is_stated: bool = False
+
+    def __reduce__(self) -> tuple:
+        if self.is_stated:
+            return Participation, ((), self.kinds, True)
+        key = vars(self).setdefault("key", os.urandom(_LIMIT_KEY))
+        _participations[key] = self
+        return _participation_of, (key,)
 
     def after(self, participants: Participants) -> "Participation":
         """One more call."""
+        if self.is_stated:
+            return Participation((), self.kinds | participants.kinds, True)
         layers, last = list(self.layers), dict.fromkeys(participants.ids, 1)
         while layers and len(layers[-1]) <= 2 * len(last):
             merged = layers.pop().copy()
@@ -286,6 +304,33 @@ class Participation:
             raise ValueError(
                 f"groups must hold ids of one kind in all calls, which were {before}; got {now}."
             )
+
+
+class LostParticipation(Participation):
+    """What is left of one in another process."""
+
+    def check(self, participants: Participants) -> None:
+        """Refuse to go on."""
+        raise ValueError(
+            "groups cannot go on in this process: in how many calls each user has come is known "
+            "where the stream began, and is in no pickle. Go on there, or begin a stream with "
+            "user_calls='stated' and leave out who has come in max_calls_per_user calls."
+        )
+
+
+_participations: "weakref.WeakValueDictionary[bytes, Participation]" = (
+    weakref.WeakValueDictionary()
+)
+_LIMIT_KEY = 16  # bytes
+
+
+def _participation_of(key: bytes) -> Participation:
+    """The original, or what is left of it."""
+    found = _participations.get(key)
+    if found is None:
+        found = LostParticipation()
+        vars(found)["key"] = key
+    return found
 
 
 def ids_of(groups: Any) -> np.ndarray:

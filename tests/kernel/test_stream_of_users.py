@@ -8,6 +8,8 @@ the values before their noise.
 import copy
 import math
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +23,8 @@ from skdp import config_context
 from skdp.audit import recording
 from skdp.exceptions import StaleStreamError
 from skdp.kernel import DPOnlineKernelRegressor
+from skdp.pipeline import DPPipeline
+from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import BudgetLedger
 
 FINAL = dict(release="final")
@@ -34,6 +38,9 @@ RELEASES = [
     for law in LAWS
     if release is not MATRIX or law["delta"]
 ]
+WITH_CHUNKS = pytest.mark.parametrize(
+    "options", [*RELEASES, dict(release="chunk", delta=1e-3)], ids=name
+)
 EVERY = pytest.mark.parametrize("options", RELEASES, ids=name)
 
 
@@ -319,7 +326,66 @@ def test_who_came_counts_where_the_charge_does(has_ledger, when, options, monkey
 def test_a_released_predictor_does_not_know_who_came(options):
     X, y = problem(10)
     model = regressor(**options).fit(X, y, groups=[f"secret-{i}" for i in range(10)])
-    assert b"secret-3" in pickle.dumps(model)
-    assert b"secret-3" not in pickle.dumps(model.released())
+    assert b"secret-3" not in pickle.dumps(model) + pickle.dumps(model.released())
     assert "secret-3" not in repr(vars(model)) + repr(model._stream)
     assert model.released().guarantee_.unit == "user"
+
+
+# Ids stay where the stream began
+
+
+@WITH_CHUNKS
+def test_a_pickle_cannot_go_on_where_nobody_knows_who_came(options, tmp_path):
+    X, y = problem(10)
+    model = regressor(**options).fit(X, y, groups=list("abcdefghij"))
+    (tmp_path / "model").write_bytes(pickle.dumps(model))
+    code = (
+        "import pickle, sys, numpy as np; from pathlib import Path; "
+        "model = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
+        "X = np.zeros((2, model.n_features_in_))\n"
+        "model = pickle.loads(pickle.dumps(model)); model.predict(X)\n"
+        "try: model.partial_fit(X, np.zeros(2), groups=list('xy'))\n"
+        "except ValueError as error: print(error)\n"
+        "Path(sys.argv[1]).write_bytes(pickle.dumps(model))"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "model")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told.startswith("groups cannot go on in this process")
+    back = pickle.loads((tmp_path / "model").read_bytes())  # where they are known
+    back.partial_fit(X[:4], y[:4], groups=list("aabc"))
+    assert came(back, "a", "b", "d") == [2, 2, 1]
+
+
+@WITH_CHUNKS
+def test_who_states_the_calls_of_users_leaves_no_ids(options):
+    X, y = problem(16)
+    ids = np.array([f"secret-{i}" for i in range(16)])
+    counted = regressor(max_calls_per_user=2, random_state=0, **options)
+    stated = regressor(max_calls_per_user=2, user_calls="stated", random_state=0, **options)
+    with config_context(known_seeds=True):
+        for rows in (slice(8), slice(8, 12)):
+            for model in (counted, stated):
+                model.partial_fit(X[rows], y[rows], groups=ids[rows])
+    assert_array_equal(stated.coef_, counted.coef_)
+    assert stated.guarantee_.epsilon == counted.guarantee_.epsilon
+    assert any(
+        "no user comes in more than 2 call(s)" in told for told in stated.guarantee_.caveats
+    )
+    assert stated._stream.release.participation.layers == ()
+    copy_ = pickle.loads(pickle.dumps(stated))
+    with config_context(known_seeds=True):
+        copy_.partial_fit(
+            X[:4], y[:4], groups=ids[:4]
+        )  # a third call of theirs, which nobody counts
+    with pytest.raises(ValueError, match="ids of one kind"):
+        copy_.partial_fit(X[:4], y[:4], groups=np.arange(4))
+
+
+def test_a_pipeline_tells_what_was_stated():
+    X, y = problem(400)
+    model = regressor(release="chunk", user_calls="stated", epsilon=1.0)
+    pipeline = DPPipeline([("scale", DPQuantileScaler()), ("model", model)], epsilon=50.0)
+    for start in (0, 200):
+        rows = slice(start, start + 200)
+        pipeline.partial_fit(X[rows], y[rows], groups=np.arange(200))
+        assert any("no user comes in more" in told for told in pipeline.guarantee_.caveats)

@@ -494,6 +494,26 @@ def chunks():
                 options=(("guarantee", program.claim(data)),),
                 **less,
             )
+    # With bounds of its own: a target beyond all others in the call that learns them, and in the
+    # next one, which knows them.
+    for chosen in each(release="chunk", y_bounds="auto", epsilon=8.0, kernel="linear"):
+        for call in range(2):
+            rows, dates = np.zeros((600, 3)), np.repeat(np.arange(3.0), 200)
+            X, y = np.column_stack([rows, dates]), np.linspace(-1.0, 1.0, 600)
+            data = changed((X, y), 200 * call, [*start, call], 1e9)
+            remove = chosen["adjacency"] == "add-remove"
+            other = changed(data, 200 * call, [*start, call], -1e9)
+            program = dated_calls(DPOnlineKernelRegressor(**chosen))
+            yield Case(
+                f"call {call + 1} {named(DPOnlineKernelRegressor, **chosen)}",
+                program,
+                data,
+                (lessened(data, 200 * call) if remove else other,),
+                options=(("guarantee", program.claim(data)),),
+                least=0.0,
+                total=0.5,
+                reason="the second call does not pay for bounds",
+            )
     for chosen in each(kernel="rbf", n_components=12):
         X, y = np.zeros((N_ROWS, 3)), np.zeros(N_ROWS, dtype=int)
         y[: N_ROWS // 2] = 1
@@ -603,6 +623,19 @@ class dated_calls(three_calls):
         for date in range(3):
             rows = X[:, -1] == date
             yield X[rows, :-1], y[rows]
+
+
+class refreshed_calls(dated_calls):
+    """A step that learns anew in each call, and what becomes of one row."""
+
+    def __call__(self, X, y, random_state=None):
+        model, told = self.begun(random_state), []
+        for rows, targets in self.calls(X, y):
+            told.append(self.go_on(model, rows, targets).transform([[np.nan]]))
+        return told
+
+    def go_on(self, model, X, y):
+        return model.partial_fit(X, refresh=hasattr(model, "guarantee_"))
 
 
 def bounded():
@@ -974,6 +1007,30 @@ def learned_columns():
             yield Case(name, program, (data, None), pairs, 0, (), 0.999, total, reason)
 
 
+def refreshed():
+    """The same in the second of three calls, each of which learns anew."""
+    dates = np.repeat(np.arange(3.0), N_ROWS // 3)
+    numbers = np.column_stack([np.tile(np.linspace(-3.0, 3.0, N_ROWS // 3), 3), dates])
+    numbers[N_ROWS // 3] = -1e3, 1.0
+    for adjacency in ADJACENCIES:
+        options = dict(strategy="median", search_range=(-500.0, 500.0), adjacency=adjacency)
+        program = refreshed_calls(DPSimpleImputer(**options))
+        data = numbers, np.zeros(N_ROWS)
+        if adjacency == "replace-one":
+            other = changed(data, N_ROWS // 3, [1e3, 1.0], 0.0)
+        else:
+            other = lessened(data, N_ROWS // 3)
+        yield Case(
+            "refreshed " + named(DPSimpleImputer, **options),
+            program,
+            data,
+            (other,),
+            options=(("guarantee", program.claim(data)),),
+            least=0.999,
+            total=0.999,
+        )
+
+
 def changed_columns(X, place, row):
     X = X.copy()
     X[place] = row
@@ -1046,6 +1103,7 @@ GROUPS = {
     "selections": selections,
     "categories": categories,
     "learned columns": learned_columns,
+    "refreshed": refreshed,
 }
 
 

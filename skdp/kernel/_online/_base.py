@@ -12,7 +12,15 @@ import numpy as np
 
 from skdp._random._source import NoiseSource
 from skdp._recording import with_progress
-from skdp._validation import counts, non_negative, one_of, plain_arguments, positive, short_repr
+from skdp._validation import (
+    counts,
+    non_negative,
+    one_of,
+    plain_arguments,
+    positive,
+    positive_int,
+    short_repr,
+)
 from skdp.kernel._online._recursion import (
     Block,
     Recursion,
@@ -24,6 +32,8 @@ from skdp.mechanisms import NoiseLaw
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import FeatureFunction
 from skdp.rows._users import Participants, Participation, Users
+
+USER_CALLS = ("counted", "stated")
 
 # Candidates for the worst calls that are told apart, and the powers of two that tell others.
 _MOST, _FINENESS = 256, 128.0
@@ -319,6 +329,36 @@ def vector_law(target: ApproxDP) -> NoiseLaw:
     return NoiseLaw("gaussian", 1.0 / gaussian.mu, gaussian)
 
 
+class UserCalls:
+    """Mixin: in how many calls a user may come, which is counted or stated."""
+
+    max_calls_per_user: Any
+    user_calls: Any
+
+    def _check_user_calls(self) -> None:
+        positive_int(max_calls_per_user=self.max_calls_per_user)
+        one_of(USER_CALLS, user_calls=self.user_calls)
+
+    def _participation(self, unit: str) -> tuple[int, Participation | None]:
+        """Calls of a user, and what counts them."""
+        if unit != "user":
+            return 1, None
+        participation = Participation(is_stated=self.user_calls == "stated")
+        return int(self.max_calls_per_user), participation
+
+    @property
+    def _user_caveats(self) -> tuple[str, ...]:
+        if self.user_calls != "stated":
+            return ()
+        most = int(self.max_calls_per_user)
+        return (f"stated by the caller: no user comes in more than {most} call(s)",)
+
+    def _stated(self, guarantee: Any, *, fresh: bool = True) -> Any:
+        if guarantee.unit == "user":
+            guarantee = guarantee.with_caveats(*self._user_caveats)
+        return super()._stated(guarantee, fresh=fresh)  # type: ignore[misc]
+
+
 @dataclass(frozen=True, kw_only=True)
 class UserStream(StreamRelease):
     """Stream of rows, or of users who may come in several calls.
@@ -338,6 +378,11 @@ class UserStream(StreamRelease):
     time: int = 0
     calls: int = 1
     participation: Participation | None = field(default=None, repr=False)
+
+    @property
+    def keeps_ids(self) -> bool:
+        """Whether it knows who has come."""
+        return self.participation is not None and not self.participation.is_stated
 
     def time_after(self, X: Any, participants: Participants | None) -> int:
         """Steps so far, after those of a call: its rows, or its users."""

@@ -16,13 +16,14 @@ from skdp._defaults import kernel as defaults
 from skdp._defaults import linear
 from skdp._random._source import NoiseSource
 from skdp._recording import with_progress
-from skdp._validation import is_auto, plain_arguments
+from skdp._validation import TargetRange, is_auto, plain_arguments
 from skdp.kernel._descent import without_noise
 from skdp.kernel._online._base import UserStream
 from skdp.learner._descent import release_half, symmetric
 from skdp.learner._sequence import divided
 from skdp.mechanisms import NoiseLaw, release
-from skdp.mechanisms._additive import check_memory, check_noise
+from skdp.mechanisms import _additive as additive
+from skdp.preprocessing._target_bounds import TargetBounds
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import FeatureFunction
 from skdp.rows import _whitening as whitened
@@ -183,6 +184,12 @@ class ChunkRelease(UserStream):
 
     found : Released
 
+    bounds : TargetBounds or None, default=None
+        What the first call learns before all else, in the budget of the guarantee.
+
+    found_range : TargetRange or None, default=None
+        What was learned.
+
     References
     ----------
     McSherry, "Privacy integrated queries", SIGMOD 2009, theorem 4, for disjoint rows; what one
@@ -198,6 +205,8 @@ class ChunkRelease(UserStream):
     half_lives: tuple[float, ...]
     gamma: float | None = None
     found: Released = field(repr=False)
+    bounds: TargetBounds | None = None
+    found_range: TargetRange | None = None
 
     @classmethod
     @plain_arguments
@@ -226,7 +235,9 @@ class ChunkRelease(UserStream):
         """
         size = features.n_components + 1
         rule = "n_components, or columns of X with kernel='linear', must be fewer"
-        check_memory(_LIMIT_BYTES * size * (size + loss.n_outputs), rule, f"; got {size - 1}")
+        additive.check_memory(
+            _LIMIT_BYTES * size * (size + loss.n_outputs), rule, f"; got {size - 1}"
+        )
         budget: Any = target if target.delta == 0.0 else target.gaussian_target()
         # Of users who come in several calls all are paid for.
         of_call = divided(budget, 1.0 / calls)[0]
@@ -235,8 +246,8 @@ class ChunkRelease(UserStream):
             count, of_call = divided(of_call, linear.ROWS_SHARE)
         # Twice what fits take once: noise of many calls adds up.
         moments, steps = divided(of_call, 2.0 * defaults.SHARE)
-        check_noise(_level(moments, size * (size + 1) // 2), size**2)
-        check_noise(_level(steps, size * loss.n_outputs), size * loss.n_outputs)
+        additive.check_noise(_level(moments, size * (size + 1) // 2), size**2)
+        additive.check_noise(_level(steps, size * loss.n_outputs), size * loss.n_outputs)
         half_lives = _GRID_HALF_LIVES if is_auto(half_life) else (float(half_life),)
         guarantee = replace(
             target,
@@ -256,6 +267,10 @@ class ChunkRelease(UserStream):
             **stream,
         )
 
+    def after(self, bounds: TargetBounds, guarantee: ApproxDP) -> Self:
+        """The stream with bounds of the target, of which this is to be what follows."""
+        return replace(self, bounds=bounds, guarantee=guarantee)
+
     def advance(
         self,
         X: Any,
@@ -270,6 +285,12 @@ class ChunkRelease(UserStream):
         *_, participation = self.charged(
             charge, lambda account: (self.guarantee, account), participants
         )
+        found_range = self.found_range
+        if self.bounds is not None:
+            if found_range is None:
+                users = None if participants is None else participants.users
+                found_range = TargetRange.of(self.bounds(targets, self.noise, users))
+            targets = found_range.scaled(targets)
         users = None
         if participants is not None:
             X, targets, users = _of_newcomers(X, targets, participants, participation, self.calls)
@@ -282,7 +303,13 @@ class ChunkRelease(UserStream):
             here, own = (X, targets) if n_pieces == 1 else (X[rows], targets[rows])
             found, n_units = self._released(found, here, own, users)
             n_before += n_units
-        then = replace(self, time=n_before, participation=participation, found=found)
+        then = replace(
+            self,
+            time=n_before,
+            participation=participation,
+            found=found,
+            found_range=found_range,
+        )
         fitted = dict(predictor=then.predictor, half_life_=then.half_life, drift_=then.drift)
         return then, {"guarantee_": self.guarantee, **fitted}
 

@@ -10,7 +10,6 @@ from skdp.kernel._online._chunk import ChunkRelease
 from skdp.learner import HuberLoss, LogisticLoss, SoftmaxLoss
 from skdp.mechanisms._additive import check_memory
 from skdp.privacy import ApproxDP
-from skdp.rows._users import Participation
 
 _LIMIT_BYTES = 16.0  # of a number in matrices of frequencies
 _LIMIT_HALF_LIFE = 0.01
@@ -36,8 +35,8 @@ def chunk_plan(model: Any, public: Any) -> ChunkRelease:
         loss = LogisticLoss()
     else:
         loss = SoftmaxLoss(len(public.classes))
-    target, n_features, is_of_users = public.target, public.n_features, public.unit == "user"
-    calls = int(model.max_calls_per_user) if is_of_users else 1
+    target, n_features = public.target, public.n_features
+    calls, participation = model._participation(public.unit)
     gamma = model._public_gamma(n_features, public.is_sparse)
     feature_state, noise_state = model._random_streams()
     size = model._n_components(n_features, _chunk_features(target, calls))
@@ -49,7 +48,7 @@ def chunk_plan(model: Any, public: Any) -> ChunkRelease:
         noise=noise_source(noise_state),
         half_life=model.half_life,
         calls=calls,
-        participation=Participation() if is_of_users else None,
+        participation=participation,
         gamma=gamma,
     )
 

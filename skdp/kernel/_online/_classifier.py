@@ -1,20 +1,24 @@
 """Private online classification, with one guarantee for a stream without end."""
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import positive_int, short_repr
+from skdp._validation import short_repr
 from skdp.kernel._base import KernelFeatures
+from skdp.kernel._online._base import UserCalls
 from skdp.kernel._online._chunk_plan import check_half_life, chunk_plan
 from skdp.learner import LinearPredictions, StreamEstimator, with_callbacks
 from skdp.learner._streams import has_begun
 from skdp.rows._inputs import checked_data, declared_classes, encode_labels
 
 
-class DPOnlineClassifier(KernelFeatures, LinearPredictions, ClassifierMixin, StreamEstimator):
+class DPOnlineClassifier(
+    UserCalls, KernelFeatures, LinearPredictions, ClassifierMixin, StreamEstimator
+):
     """Online logistic regression with differential privacy, for streams without end.
 
     Each call of `partial_fit` is one release, of the rows of that call alone: their second
@@ -68,6 +72,12 @@ class DPOnlineClassifier(KernelFeatures, LinearPredictions, ClassifierMixin, Str
     max_calls_per_user : int, default=1
         With ``groups``, the number of calls in which rows of a user count; the guarantee covers
         that many. In later calls they are left out.
+
+    user_calls : {"counted", "stated"}, default="counted"
+        How ``max_calls_per_user`` is kept to. "counted" keeps the ids of users in the process in
+        which the stream began, and leaves out who comes too often; no pickle has them, and what
+        is read from one elsewhere cannot go on. "stated" keeps none: whoever calls leaves those
+        users out, and ``guarantee_`` has that as a caveat.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -134,7 +144,8 @@ class DPOnlineClassifier(KernelFeatures, LinearPredictions, ClassifierMixin, Str
     releases. It does not cover rows of other people that are there because this one was.
 
     Without ``groups`` nothing private is kept: the estimator may be pickled, copied and published
-    after each call. With them it keeps the ids, and in how many calls each has come.
+    after each call. With them the living estimator keeps the ids, and in how many calls each has
+    come, unless ``user_calls="stated"``; its pickles do not.
     Of several copies one may go on, as for all streams.
 
     `score` compares predictions with labels that the caller passes, which no guarantee covers.
@@ -178,6 +189,7 @@ class DPOnlineClassifier(KernelFeatures, LinearPredictions, ClassifierMixin, Str
         half_life="auto",
         adjacency="replace-one",
         max_calls_per_user=1,
+        user_calls="counted",
         random_state=None,
         ledger=None,
     ):
@@ -191,6 +203,7 @@ class DPOnlineClassifier(KernelFeatures, LinearPredictions, ClassifierMixin, Str
         self.half_life = half_life
         self.adjacency = adjacency
         self.max_calls_per_user = max_calls_per_user
+        self.user_calls = user_calls
         self.random_state = random_state
         self.ledger = ledger
 
@@ -303,13 +316,14 @@ class DPOnlineClassifier(KernelFeatures, LinearPredictions, ClassifierMixin, Str
     @property
     def _holds_private_numbers(self):  # type: ignore[override]
         """Whether it keeps ids of users."""
-        return has_begun(self) and getattr(self._stream.release, "participation", None) is not None
+        release: Any = self._stream.release if has_begun(self) else None
+        return release is not None and release.keeps_ids
 
     def check_parameters(self):
         """Check the parameters, before the rows are looked at."""
         self._check_features()
         self._n_components(1, 2)
-        positive_int(max_calls_per_user=self.max_calls_per_user)
+        self._check_user_calls()
         check_half_life(self)
 
     def begin(self, public):

@@ -26,7 +26,6 @@ from skdp.kernel._online._sensitivity import RESIDUALS, automatic_t0
 from skdp.kernel._queries import KAPPA
 from skdp.mechanisms._additive import check_memory
 from skdp.privacy import ApproxDP, n_records_changed
-from skdp.rows._users import Participation
 
 RELEASES = ("auto", "chunk", "final", "matrix", "tree", "sgd", "query")
 _LIMIT_VISITS = 100
@@ -75,11 +74,16 @@ def check_stream_parameters(model):
         if getattr(model, name) is None:
             raise ValueError(f"{name} must be a positive int with {release=}; got None.")
         positive_int(**{name: getattr(model, name)})
-    positive_int(max_calls_per_user=model.max_calls_per_user)
+    model._check_user_calls()
     if release == "final" and model.max_calls_per_user > _LIMIT_VISITS:
         raise ValueError(
             f"max_calls_per_user must be at most {_LIMIT_VISITS} with release='final', whose "
             f"account compares the calls of a user; got {short_repr(model.max_calls_per_user)}."
+        )
+    if release != "chunk" and is_auto(model.y_bounds):
+        raise ValueError(
+            f"y_bounds must be two numbers with {release=}: bounds are learned from the rows of "
+            "the first call, which other releases than 'chunk' go on to use; got 'auto'."
         )
     chunks.check_half_life(model)
     if release != "chunk":
@@ -151,7 +155,7 @@ def stream_plan(model, public):
             "releases take them, and skdp.preprocessing.bound_contributions bounds the rows of "
             "each user."
         )
-    calls = int(model.max_calls_per_user) if is_of_users else 1
+    calls, participation = model._participation(public.unit)
     if release == "chunk":
         return chunks.chunk_plan(model, public)
     gamma = model._public_gamma(n_features, public.is_sparse)
@@ -188,7 +192,7 @@ def stream_plan(model, public):
         features=features,
         noise=noise_source(noise_state),
         calls=calls,
-        participation=Participation() if is_of_users else None,
+        participation=participation,
     )
     if release == "final":
         return FinalRelease.plan(target, **stream, **function)

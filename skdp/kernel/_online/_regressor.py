@@ -1,9 +1,12 @@
 """Private online regression in a kernel space."""
 
+from dataclasses import replace
+
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import TargetRange, warn_of_bounds
+from skdp._validation import SEARCH_RANGE, TargetRange, is_auto, warn_of_bounds
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.kernel._online._base import UserCalls
 from skdp.kernel._online._chunk import ChunkRelease
 from skdp.kernel._online._plan import check_stream_parameters, kind_of_release, stream_plan
 from skdp.kernel._online._released import ReleasedKernelRegressor
@@ -13,7 +16,7 @@ from skdp.rows import FeatureFunction
 from skdp.rows._inputs import checked_data
 
 
-class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
+class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
     """Online regression in a kernel space with differential privacy, for streams without end.
 
     By default each call of `partial_fit` is one release, of the rows of that call alone, and the
@@ -89,9 +92,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
     orthogonal : bool, default=True
         Draw frequencies in orthogonal groups.
 
-    y_bounds : (float, float), default=None
-        Public bounds of the target. Targets outside are clipped; predictions stay within. None
-        takes (-1, 1) and warns in each call of `fit` and `partial_fit`, whatever the targets are.
+    y_bounds : (float, float) or "auto", default=None
+        Public bounds of the target. Targets outside are clipped; predictions stay within. With
+        "chunk", "auto" learns them from the first call, within the budget. None takes (-1, 1) and
+        warns in each call of `fit` and `partial_fit`, whatever the targets are.
+
+    y_search_range : (float, float), default=(-1e6, 1e6)
+        Public range in which ``y_bounds="auto"`` looks.
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, for the linear kernel only.
@@ -113,6 +120,12 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         With ``groups``, the number of calls of `partial_fit` in which a user takes a step; the
         guarantee covers that many. In later calls the rows of the user are left out, and the step
         keeps its time. At most 100 with "final".
+
+    user_calls : {"counted", "stated"}, default="counted"
+        How ``max_calls_per_user`` is kept to. "counted" keeps the ids of users in the process in
+        which the stream began, and leaves out who comes too often; no pickle has them, and what
+        is read from one elsewhere cannot go on. "stated" keeps none: whoever calls leaves those
+        users out, and ``guarantee_`` has that as a caveat.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -154,7 +167,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         ``guarantee_``.
 
     y_bounds_ : tuple of two floats
-        Bounds of the target. Public.
+        Bounds of the target. They are public where they are given; with "auto" they are a release.
+        Released under ``guarantee_``.
 
     guarantee_ : ApproxDP
         What all releases of the stream so far promise together, with its privacy profile.
@@ -205,7 +219,8 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
     distances add up, each shrinking from its own step on, and the noise and the guarantee are for
     the worst calls. With "sgd" so many gradients compose; with "tree" so many may be in each sum,
     and with "matrix" so many columns add up. The estimator keeps the ids, and in how many calls
-    each has come, under a private name, as do its pickles; what `released` returns has none.
+    each has come, under a private name, unless ``user_calls="stated"``; pickles and what
+    `released` returns have none.
 
     One random number that is added to a whole function, as in the paper's Theorem 1, would protect
     nothing. The paper's Theorem 2 leaves out the bias of the penalty, see
@@ -262,11 +277,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         n_components="auto",
         orthogonal=True,
         y_bounds=None,
+        y_search_range=SEARCH_RANGE,
         x_norm=1.0,
         adjacency="replace-one",
         horizon=None,
         n_queries=None,
         max_calls_per_user=1,
+        user_calls="counted",
         random_state=None,
         ledger=None,
     ):
@@ -284,11 +301,13 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         self.n_components = n_components
         self.orthogonal = orthogonal
         self.y_bounds = y_bounds
+        self.y_search_range = y_search_range
         self.x_norm = x_norm
         self.adjacency = adjacency
         self.horizon = horizon
         self.n_queries = n_queries
         self.max_calls_per_user = max_calls_per_user
+        self.user_calls = user_calls
         self.random_state = random_state
         self.ledger = ledger
 
@@ -404,19 +423,26 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         if not has_begun(self):
             return False
         release = self._stream.release
-        return not isinstance(release, ChunkRelease) or release.participation is not None
+        return not isinstance(release, ChunkRelease) or release.keeps_ids
 
     def check_parameters(self):
         """Check the parameters, before the rows are looked at."""
         check_stream_parameters(self)
 
     def begin(self, public):
-        """The release that the parameters ask for."""
-        return stream_plan(self, public)
+        """The release that the parameters ask for, maybe after bounds of the target."""
+
+        def planned(rest):
+            return stream_plan(self, replace(public, target=rest))
+
+        if not is_auto(self.y_bounds):
+            return planned(public.target)
+        bounds, release, guarantee = self._with_bounds(public.target, public.n_samples, planned)
+        return release.after(bounds, guarantee)
 
     def learn(self, release, fitted):
         """Store what predicts, and public numbers."""
-        bounds = TargetRange.of(self.y_bounds)
+        bounds = release.found_range if is_auto(self.y_bounds) else TargetRange.of(self.y_bounds)
         self._store(
             **fitted,
             y_bounds_=(bounds.low, bounds.high),
@@ -428,7 +454,4 @@ class DPOnlineKernelRegressor(BaseKernelRegressor, StreamEstimator):
         is_chunk = kind_of_release(self) == "chunk"
         options = self._fewest(reset) if is_chunk else {}
         X, y = checked_data(self, X, y, reset=reset, numeric=True, counts=counts, **options)
-        return X, TargetRange.of(self.y_bounds).scaled(y)
-
-    def _planned_guarantee(self, n_features):
-        return self._planned_release(super()._planned_guarantee(n_features), n_features)
+        return X, y if is_auto(self.y_bounds) else TargetRange.of(self.y_bounds).scaled(y)
