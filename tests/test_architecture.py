@@ -28,7 +28,7 @@ FLOORS = [
     {"learner"},
     {"local", "preprocessing", "engines"},
     {"linear_model", "kernel"},
-    {"distributed", "river"},
+    {"distributed"},
     {"datasets", "metrics", "_show_versions"},
     {"pipeline"},
     {"model_selection"},

@@ -36,7 +36,8 @@ def calls_that_learn(estimator, X, y):
         learned = clone(estimator)
         options = {"classes": [0, 1]} if is_classifier(estimator) else {}
         yield lambda: learned.partial_fit(X, y, **options)
-        yield lambda: learned.partial_fit(X, y)
+        again = {"refresh": True} if hasattr(estimator, "transform") else {}
+        yield lambda: learned.partial_fit(X, y, **again)
     if getattr(estimator, "release", "") == "query":
         yield lambda: estimator.predict(X[:2])
 

@@ -463,9 +463,12 @@ def _layer_of_algorithms(guarantee, kind, names_theorems):
     text = f"{each}. Bounds are enforced, not assumed: what exceeds one is clipped or refused."
     if kind == "local":
         text += " How many contributions a user makes is declared, and nothing can check it."
+    stated = any(caveat.startswith("stated") for caveat in guarantee.caveats)
+    if stated:
+        text += " In how many calls a user comes is stated, and nothing checks it."
     if declared:
         text += " Steps that the caller has declared public are not checked."
-    return "algorithms", "partly" if declared or kind == "local" else "covered", text
+    return "algorithms", "partly" if declared or stated or kind == "local" else "covered", text
 
 
 def _layer_of_utility(subject):

@@ -4,6 +4,7 @@ import inspect
 import os
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from copy import deepcopy
@@ -72,6 +73,65 @@ def parameter_names(estimator):
     if kind not in _names:
         _names[kind] = tuple(kind._get_param_names())
     return _names[kind]
+
+
+_PLAIN = (bool, int, float, str)
+
+
+def frozen_params(estimator):
+    """Copy the parameters, such that they compare by their values."""
+    names = parameter_names(estimator)
+    return {name: _frozen(getattr(estimator, name)) for name in names}
+
+
+def check_unchanged(estimator, params):
+    """Refuse to go on with a stream that began with other ``params``."""
+    for name, before in params.items():
+        if _is_same(getattr(estimator, name), before):
+            continue
+        now = _frozen(getattr(estimator, name))
+        if now is not before and now != before:
+            raise ValueError(
+                f"{name} must not change within a stream, it was {short_repr(before)}; call fit "
+                "to "
+                f"start another one; got {short_repr(getattr(estimator, name))}."
+            )
+
+
+def is_untouched(estimator, params):
+    """Whether every parameter is as it was, type and all, so that each has been checked before.
+
+    False says nothing: a list, an array or a number of another type may be equal.
+    """
+    return all(_is_same(getattr(estimator, name), before) for name, before in params.items())
+
+
+def _is_same(value, before):
+    if value is before:
+        return True
+    if type(value) is not type(before):
+        return False
+    if type(value) is tuple:
+        return len(value) == len(before) and all(map(_is_same, value, before))
+    return type(value) in _PLAIN and value == before
+
+
+def _frozen(value):
+    """What compares by its values, whatever becomes of those that it was made of."""
+    if type(value) is tuple and all(type(item) in _PLAIN for item in value):
+        return value
+    value = plain(value)
+    if type(value) in _PLAIN:
+        return value
+    if hasattr(value, "toarray"):
+        value = value.toarray()
+    if hasattr(value, "__array__"):
+        value = np.asarray(value).tolist()
+    if isinstance(value, Mapping):
+        return tuple(sorted(((repr(key), _frozen(one)) for key, one in value.items()), key=repr))
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return tuple(map(_frozen, value))
+    return plain(value)
 
 
 @contextmanager

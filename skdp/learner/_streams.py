@@ -3,15 +3,12 @@
 import os
 import threading
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier
 
-from skdp._validation import plain, short_repr
 from skdp.exceptions import StaleStreamError
 from skdp.learner._estimator import (
     Public,
@@ -19,7 +16,9 @@ from skdp.learner._estimator import (
     begun_fit,
     charge_stream,
     check_budget,
-    parameter_names,
+    check_unchanged,
+    frozen_params,
+    is_untouched,
     progress_of,
     unchanged_on_error,
     warn_of_delta,
@@ -219,58 +218,6 @@ def version_text(version):
     return f"{version[0]}-{version[1].hex()}" if version[0] else None
 
 
-def frozen_params(estimator):
-    """Copy the parameters, such that they compare by their values."""
-    names = parameter_names(estimator)
-    return {name: _frozen(getattr(estimator, name)) for name in names}
-
-
-def check_unchanged(estimator, params):
-    """Refuse to go on with a stream that began with other ``params``."""
-    for name, before in params.items():
-        if _is_same(getattr(estimator, name), before):
-            continue
-        now = _frozen(getattr(estimator, name))
-        if now is not before and now != before:
-            raise ValueError(
-                f"{name} must not change within a stream, it was {short_repr(before)}; call fit "
-                "to "
-                f"start another one; got {short_repr(getattr(estimator, name))}."
-            )
-
-
-def is_untouched(estimator, params):
-    """Whether every parameter is as it was, type and all, so that each has been checked before.
-
-    False says nothing: a list, an array or a number of another type may be equal.
-    """
-    return all(_is_same(getattr(estimator, name), before) for name, before in params.items())
-
-
-def _is_same(value, before):
-    if value is before:
-        return True
-    if type(value) is not type(before):
-        return False
-    if type(value) is tuple:
-        return len(value) == len(before) and all(map(_is_same, value, before))
-    return type(value) in _PLAIN and value == before
-
-
-def _frozen(value):
-    if type(value) is tuple and all(type(item) in _PLAIN for item in value):
-        return value
-    value = plain(value)
-    if type(value) in _PLAIN:
-        return value
-    if hasattr(value, "toarray"):
-        value = value.toarray()
-    # Whatever holds numbers may hold others later.
-    if isinstance(value, Sequence) or hasattr(value, "__array__"):
-        return tuple(np.asarray(value).ravel().tolist())
-    return value
-
-
 class StreamEstimator(_Learner):
     """Base of estimators that learn a stream, call by call, under one guarantee.
 
@@ -446,7 +393,6 @@ def check_participants(release, participants):
         participation.check(participants)
 
 
-_PLAIN = (bool, int, float, str)
 _lines: dict[bytes, StreamLine] = {}
 _lock = threading.Lock()
 if hasattr(os, "register_at_fork"):

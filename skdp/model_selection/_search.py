@@ -104,10 +104,10 @@ class BaseDPSearch(MetaEstimatorMixin, DelegatingEstimator):
             )
         if isinstance(estimator, DelegatingEstimator) and not is_pipeline:
             raise ValueError(f"estimator must not be a search itself; got a {kind}.")
-        if hasattr(estimator, "partial_fit"):
-            raise ValueError(f"estimator must not learn a stream, as a {kind} does.")
         if not hasattr(estimator, "predict"):
             raise ValueError(f"estimator must predict, so that it can be scored; got a {kind}.")
+        if hasattr(estimator, "partial_fit"):
+            raise ValueError(f"estimator must not learn a stream, as a {kind} does.")
         check_defaults(estimator, self, f"estimator, a {kind},", "estimator", _WHOLE)
         check_answers(estimator)
 

@@ -1,5 +1,6 @@
 """One budget for all steps of a pipeline."""
 
+import inspect
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -443,6 +444,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         context = begun_fit(self)
         with unchanged_on_error(self, fresh=not hasattr(self, "steps_")):
             self._check_parameters()
+            _check_options(self.steps[-1][1], params)
             X, y, groups = frames.loaded(X, y, groups, numeric=is_regressor(self))
             X = inputs.framed(X)
             began = self._beginning()
@@ -483,7 +485,9 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
                 if plan is not None:
                     self._store(plan)
                 elif self.budget_ and _costs_once(steps):
-                    return self  # the first call has paid for all
+                    # The first call has paid for all; who records this one is told more.
+                    self.guarantee_ = self.guarantee_.with_caveats(*last.guarantee_.caveats)
+                    return self
                 own = last.guarantee_
                 whole = own if self._before is None else compose([self._before, own])
                 self.guarantee_ = self._stated(whole)
@@ -697,6 +701,18 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         check_own_callbacks(self, self.steps)
         if not isinstance(self.public, list | tuple | set | frozenset):
             raise ValueError(f"public must be a tuple of steps; got {short_repr(self.public)}.")
+
+
+def _check_options(last, params):
+    """Refuse what ``partial_fit`` of the last step does not take, or takes for itself alone."""
+    known = set(inspect.signature(last.partial_fit).parameters) - {"X", "y", "groups", "refresh"}
+    for name in params:
+        if name not in known:
+            raise ValueError(
+                f"{name} must not be given: partial_fit of a pipeline whose last step is a "
+                f"{type(last).__name__} takes {', '.join(sorted(known)) or 'nothing'} beside X, "
+                "y and groups."
+            )
 
 
 def _costs_once(steps):

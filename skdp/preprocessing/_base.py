@@ -22,11 +22,12 @@ from skdp.learner import (
     StatedGuarantee,
     charge,
     check_budget,
+    check_unchanged,
+    frozen_params,
     restored_on_error,
     unchanged_on_error,
     warn_of_delta,
 )
-from skdp.learner import _streams as streams
 from skdp.privacy import ApproxDP, Guarantee, compose
 from skdp.rows import _inputs as inputs
 from skdp.rows._source_frames import ColumnsOfSource, SourceFrame, opened_frame, visit
@@ -233,9 +234,10 @@ class PrivateTransformer(Budgeted, RowTransformer):
         refresh : bool, default=False
             Learn anew from the rows of this call. Then ``guarantee_`` is the larger one of both,
             as each row is in one call; with ``groups`` both compose, as users may come again. The
-            ledger is charged as by `fit`, so give each call that learns a
-            `~skdp.privacy.BudgetLedger.partition` of its own. When to do so must not depend on
-            private rows. Models of columns that have changed have to begin anew.
+            ledger is charged as by `fit`. Give each call that learns from rows a
+            `~skdp.privacy.BudgetLedger.partition` of its own, and with ``groups`` only where no
+            user comes again. When to do so must not depend on private rows. Models of columns
+            that have changed have to begin anew.
 
         Returns
         -------
@@ -251,22 +253,20 @@ class PrivateTransformer(Budgeted, RowTransformer):
         boolean(refresh=refresh)
         before = getattr(self, "guarantee_", None)
         if refresh or before is None:
-            self._learn_anew(X, groups, before)
-            of_call = ("ledger", "random_state")
-            params = streams.frozen_params(self).items()
-            self._began = {name: value for name, value in params if name not in of_call}
-            return self
-        streams.check_unchanged(self, self._began)
-        with restored_on_error(self):
-            given = inputs.in_memory(X, None, groups)
-            X = opened_frame(X, None, groups)[0].first if given is None else given[0]
-            self._validated(X, reset=False)
+            return self._learn_anew(X, groups, before)
+        check_unchanged(self, self._began)
+        given = inputs.in_memory(X, None, groups)
+        X = opened_frame(X, None, groups)[0].first if given is None else given[0]
+        # No value is looked at, nor whether there are rows, which may be private.
+        validate_data(self, X, reset=False, skip_check_array=True)
         return self
 
     def _learn_anew(self, X: Any, groups: Any, before: Guarantee | None = None) -> Self:
         with unchanged_on_error(self, fresh=before is None):
             check_budget(self)
             self._check_parameters()
+            of_call = ("ledger", "random_state")
+            began = {k: v for k, v in frozen_params(self).items() if k not in of_call}
             given = inputs.in_memory(X, None, groups)
             if given is None:
                 X, _, groups = opened_frame(X, None, groups)
@@ -294,7 +294,7 @@ class PrivateTransformer(Budgeted, RowTransformer):
                 both = compose if users is not None else partial(_largest, self.delta)
                 guarantee = both([before, guarantee])
             self.guarantee_ = self._stated(guarantee, fresh=before is None)
-            self._began = {}
+            self._began = began
         return self
 
     def _columns_of(self, X: SourceFrame) -> ColumnsOfSource:
@@ -466,7 +466,14 @@ def _largest(delta: float, guarantees: list[Guarantee]) -> Guarantee:
         return other
     delta = max([delta, *(each.delta for each in guarantees if isinstance(each, ApproxDP))])
     epsilon = max(each.epsilon_at(delta) for each in guarantees)
-    return ApproxDP(epsilon, delta, adjacency=one.adjacency, unit=one.unit)
+    return ApproxDP(
+        epsilon,
+        delta,
+        adjacency=one.adjacency,
+        unit=one.unit,
+        mechanism="the larger one of releases from disjoint calls",
+        source="McSherry, SIGMOD 2009, theorem 4",
+    )
 
 
 def alone(step: Any) -> Any:

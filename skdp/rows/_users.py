@@ -265,11 +265,15 @@ class Participation:
 
     is_stated : bool, default=False
         Whether somebody else says that nobody comes too often; then no ids are kept.
+
+    process : int
+        In which it counts: in a fork of it others would count again.
     """
 
     layers: tuple[dict[Hashable, int], ...] = field(default=(), repr=False)
     kinds: frozenset[str] = frozenset()
     is_stated: bool = False
+    process: int = field(default_factory=os.getpid, repr=False)
 
     def __reduce__(self) -> tuple:
         if self.is_stated:
@@ -288,7 +292,8 @@ class Participation:
             for one, count in last.items():
                 merged[one] = merged.get(one, 0) + count
             last = merged
-        return Participation((*layers, last), self.kinds | participants.kinds)
+        kinds = self.kinds | participants.kinds
+        return Participation((*layers, last), kinds, process=self.process)
 
     def counts(self, participants: Participants) -> np.ndarray:
         """Calls of each of these users."""
@@ -296,7 +301,9 @@ class Participation:
         return np.asarray(counts, dtype=np.int64)
 
     def check(self, participants: Participants) -> None:
-        """Refuse ids that would make other users of those who have come."""
+        """Refuse other processes, and ids that would make other users of those who have come."""
+        if self.process != os.getpid() and not self.is_stated:
+            raise ValueError(_ELSEWHERE)
         if self.kinds and not self.kinds & participants.kinds:
             before, now = (
                 " and ".join(sorted(kinds)) for kinds in (self.kinds, participants.kinds)
@@ -311,13 +318,14 @@ class LostParticipation(Participation):
 
     def check(self, participants: Participants) -> None:
         """Refuse to go on."""
-        raise ValueError(
-            "groups cannot go on in this process: in how many calls each user has come is known "
-            "where the stream began, and is in no pickle. Go on there, or begin a stream with "
-            "user_calls='stated' and leave out who has come in max_calls_per_user calls."
-        )
+        raise ValueError(_ELSEWHERE)
 
 
+_ELSEWHERE = (
+    "groups cannot go on in this process: in how many calls each user has come is known where "
+    "the stream began, and is in no pickle. Go on there, or begin a stream with "
+    "user_calls='stated' and leave out who has come in max_calls_per_user calls."
+)
 _participations: "weakref.WeakValueDictionary[bytes, Participation]" = (
     weakref.WeakValueDictionary()
 )

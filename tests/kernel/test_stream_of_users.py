@@ -7,6 +7,7 @@ the values before their noise.
 
 import copy
 import math
+import os
 import pickle
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from support.statistics import name
 from skdp import config_context
 from skdp.audit import recording
 from skdp.exceptions import StaleStreamError
+from skdp.inspection import privacy_report
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import DPQuantileScaler
@@ -389,3 +391,42 @@ def test_a_pipeline_tells_what_was_stated():
         rows = slice(start, start + 200)
         pipeline.partial_fit(X[rows], y[rows], groups=np.arange(200))
         assert any("no user comes in more" in told for told in pipeline.guarantee_.caveats)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+def test_a_fork_cannot_go_on_either():
+    X, y = problem(20)
+    model = regressor(release="chunk").partial_fit(X[:10], y[:10], groups=np.arange(10))
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        told = b"went on"
+        try:
+            model.partial_fit(X[10:], y[10:], groups=np.arange(10))
+        except ValueError as error:
+            told = str(error).encode()
+        os.write(writer, told)
+        os._exit(0)
+    os.wait()
+    assert os.read(reader, 1000).startswith(b"groups cannot go on in this process")
+    os.close(reader), os.close(writer)
+
+
+def test_the_ledger_and_the_report_say_what_was_stated():
+    X, y = problem(40)
+    ledger = BudgetLedger(epsilon=1.0, delta=1e-3)
+    model = regressor(release="chunk", delta=1e-3, user_calls="stated", ledger=ledger)
+    model.partial_fit(X, y, groups=np.arange(40))
+    for guarantee in (model.guarantee_, ledger.spent(), ledger.history()[0].guarantee):
+        assert any("no user comes in more than 1" in told for told in guarantee.caveats)
+    report = " ".join(str(privacy_report(model)).split())
+    assert "In how many calls a user comes is stated, and nothing checks it." in report
+
+
+def test_a_recorded_call_of_a_pipeline_is_void():
+    X, y = problem(400)
+    steps = [("scale", DPQuantileScaler()), ("model", regressor(release="chunk"))]
+    pipeline = DPPipeline(steps, epsilon=50.0).partial_fit(X[:200], y[:200])
+    assert pipeline.guarantee_.caveats == ()
+    with recording():
+        pipeline.partial_fit(X[200:], y[200:])
+    assert pipeline.guarantee_.caveats == ("recorded: void",)

@@ -350,13 +350,12 @@ class UserCalls:
     def _user_caveats(self) -> tuple[str, ...]:
         if self.user_calls != "stated":
             return ()
-        most = int(self.max_calls_per_user)
+        most = short_repr(self.max_calls_per_user)
         return (f"stated by the caller: no user comes in more than {most} call(s)",)
 
-    def _stated(self, guarantee: Any, *, fresh: bool = True) -> Any:
-        if guarantee.unit == "user":
-            guarantee = guarantee.with_caveats(*self._user_caveats)
-        return super()._stated(guarantee, fresh=fresh)  # type: ignore[misc]
+    def _target(self, unit: str = "record") -> ApproxDP:
+        target = super()._target(unit)  # type: ignore[misc]
+        return target.with_caveats(*self._user_caveats) if unit == "user" else target
 
 
 @dataclass(frozen=True, kw_only=True)

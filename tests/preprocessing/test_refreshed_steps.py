@@ -124,3 +124,35 @@ def test_a_pipeline_of_steps_alone_streams():
     model.partial_fit(second)
     assert_array_equal(model.transform(second), before)
     assert model.guarantee_.epsilon == 2.0 and len(ledger.history()) == 1
+
+
+def test_a_pipeline_does_not_let_its_last_step_learn_anew():
+    first, second, _ = months()
+    ledger = BudgetLedger(epsilon=2.0)
+    steps = [("impute", DPSimpleImputer()), ("scale", DPQuantileScaler())]
+    model = DPPipeline(steps, epsilon=2.0, ledger=ledger)
+    for options in ({"refresh": True}, {"refresh": "yes"}, {"sample_weight": np.ones(600)}):
+        with pytest.raises(ValueError, match=f"{next(iter(options))} must not be given"):
+            model.partial_fit(first, **options)
+    assert not ledger.history()
+    model.partial_fit(first)
+    with pytest.raises(ValueError, match="refresh must not be given"):
+        model.partial_fit(second, refresh=True)
+
+
+@pytest.mark.parametrize("categories", [[["a", "b"], "auto"], [["a", "b"], ["c"]]])
+def test_lists_of_unequal_lengths_are_parameters_like_others(categories):
+    X = np.array([["a", "c"]] * 300, dtype=object)
+    model = DPOneHotEncoder(2.0, 1e-5, categories=categories).partial_fit(X)
+    assert len(model.partial_fit(X).categories_) == 2
+    categories[0].append("z")
+    with pytest.raises(ValueError, match="categories must not change within a stream"):
+        model.partial_fit(X)
+
+
+def test_a_fit_begins_a_stream_and_an_empty_call_tells_nothing():
+    first, _, _ = months()
+    model = step("scaler", adjacency="add-remove").fit(first)
+    assert model.partial_fit(first[:0]) is model
+    with pytest.raises(ValueError, match="epsilon must not change within a stream"):
+        model.set_params(epsilon=0.01).partial_fit(first)
