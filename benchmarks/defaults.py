@@ -96,6 +96,10 @@ CALIBRATIONS: dict[str, tuple[str, ...]] = {
     "linear_model/papers.py": (),
     # How minima, sums and recursions are computed, and losses with their bounds.
     "distributed/_gossip.py": ("_KEPT", "run_gossip", "_FEW_ROWS", "USER_BITS"),
+    "distributed/_secure_sums.py": (
+        *("_KEY", "_SPARSE", "Session", "pad", "_neighbours", "_as_words", "_words_of"),
+    ),
+    "distributed/_shares.py": (),
     "distributed/_whitened_gossip.py": (
         *("_GRAIN", "_MOST_MIXINGS", "mixings_for", "largest_norm"),
         *("NodeWeights", "Network", "NodeRows", "NodeSums"),

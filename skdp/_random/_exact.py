@@ -1,7 +1,7 @@
 """What floats cannot settle, in multiple precision: digits on demand, quantiles, roots."""
 
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from decimal import Context, Decimal, getcontext, localcontext
 from functools import cache
@@ -9,6 +9,8 @@ from math import prod
 from statistics import NormalDist
 
 import numpy as np
+
+_POISSON_BITS = 256
 
 
 class Uniform:
@@ -240,6 +242,53 @@ def laplace_magnitude(u: Decimal, scale: Decimal) -> Decimal:
     return -scale * u.ln()
 
 
+@cache
+def poisson_thresholds(scale: float, share: float) -> np.ndarray:
+    """63 digits of the distribution function of how many logarithmic numbers there are.
+
+    Parameters
+    ----------
+    scale, share : float
+        Of `NoiseSource.polya`.
+
+    Returns
+    -------
+    ndarray of unsigned 64-bit integers
+    """
+    with precision(_POISSON_BITS):
+        found = []
+        for total in _poisson_totals(scale, share):
+            found.append(int(total * 2**63))
+            if 1 - total < Decimal(2) ** -70:
+                return np.array(found, dtype=np.uint64)
+    raise AssertionError("a distribution function comes to 1")
+
+
+def poisson_number(scale: float, share: float, uniform: Uniform) -> int:
+    """The number that a uniform one belongs to, with as many digits as that takes."""
+    length = 192
+    while True:
+        with precision(length + 64):
+            value, error = uniform.to(length), Decimal(2) ** (16 - length)
+            for number, total in enumerate(_poisson_totals(scale, share)):
+                if abs(value - total) <= error or 1 - total <= error:
+                    break
+                if value < total:
+                    return number
+        length *= 2
+
+
+def _poisson_totals(scale: float, share: float) -> Iterator[Decimal]:
+    """Distribution function, number by number, in the precision of the context."""
+    mean = -2 * Decimal(share) * (1 - (-1 / Decimal(scale)).exp()).ln()
+    term, total, number = (-mean).exp(), Decimal(0), 0
+    while True:
+        total += term
+        yield total
+        number += 1
+        term *= mean / number
+
+
 def rounded(magnitude: Callable[[int], Decimal], uniforms: Sequence[Uniform | Radius]) -> int:
     """Round ``magnitude(length)``, with as many digits of its uniforms as that takes."""
     length = 192
@@ -254,6 +303,17 @@ def rounded(magnitude: Callable[[int], Decimal], uniforms: Sequence[Uniform | Ra
             if is_clear and all(uniform.is_inner() for uniform in uniforms):
                 return int(nearest)
         length *= 2
+
+
+def logarithmic(uniforms: Sequence[Uniform], scale: float) -> int:
+    """A logarithmic number with ``p = exp(-1 / scale)``, from two uniform ones."""
+    first, second = uniforms
+
+    def magnitude(length: int) -> Decimal:
+        power = (first.to(length) * (1 - (-1 / Decimal(scale)).exp()).ln()).exp()
+        return second.to(length).ln() / (1 - power).ln() + Decimal("0.5")
+
+    return rounded(magnitude, uniforms)
 
 
 def upper_quantile(probability: Decimal) -> Decimal:

@@ -1,5 +1,6 @@
 """Integer noise: in floating point where that is certain, and exactly where it is not."""
 
+import math
 import os
 from collections.abc import Callable
 from decimal import Decimal
@@ -327,6 +328,69 @@ class NoiseSource:
         self._round(noise, words[None], 0, 1, sizes, errors, _uniform, settle)
         return noise[0]
 
+    def polya(self, size: int, scale: float, share: float) -> np.ndarray:
+        """Draw a share of discrete Laplace noise: differences of two negative binomial numbers.
+
+        Independent draws whose shares add up to 1 have a sum ``k`` with probability proportional
+        to ``exp(-abs(k) / scale)``. A negative binomial number is a sum of logarithmic ones, whose
+        number has a Poisson law (Quenouille, Biometrics 1949); these follow from two uniform
+        numbers (Kemp, Applied Statistics 1981, algorithm LK).
+
+        Parameters
+        ----------
+        size : int
+            Number of draws.
+
+        scale : float
+            Of the sum, in lattice steps; from 1 to 2**32.
+
+        share : float
+            From 0, not included, to 1.
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int64
+        """
+        _check_share(scale, share)
+        thresholds, counts = _exact.poisson_thresholds(scale, share), np.empty(size, dtype=int)
+        for start in range(0, size, _DRAWN):
+            digits = self._words(min(_DRAWN, size - start)) >> np.uint64(1)
+            here = np.searchsorted(thresholds, digits, side="left")
+            # Next to a threshold, or beyond the last one, further digits tell.
+            known = thresholds[np.minimum(here, len(thresholds) - 1)]
+            doubtful = (digits == known) | (here == len(thresholds))
+            for i in np.flatnonzero(doubtful).tolist():
+                uniform = self._uniform(int(digits[i]))
+                here[i] = _exact.poisson_number(scale, share, uniform)
+            counts[start : start + len(here)] = here
+        noise, owners = np.zeros(size, dtype=np.int64), np.repeat(np.arange(size), counts)
+        for start in range(0, len(owners), _DRAWN):
+            part = owners[start : start + _DRAWN]
+            words = self._words(2 * len(part)).reshape(2, -1)
+            np.add.at(noise, part, self._logarithmic(words, scale))
+        return noise
+
+    def _logarithmic(self, words: np.ndarray, scale: float) -> np.ndarray:
+        """Logarithmic numbers with random signs, from two words each."""
+        digits = words >> np.uint64(1)
+        first, second = digits.astype(np.float64) + 0.5
+        rate = math.log(-1.0 / math.expm1(-1.0 / scale))
+        far = rate * first * 2.0**-63
+        # Logarithms of 1 - exp(-far) and of the other number, each where it loses no digits.
+        below = np.where(far < 0.7, np.log(-np.expm1(-far)), np.log1p(-np.exp(-far)))
+        u = second * 2.0**-63
+        beside = ((np.uint64(2**63) - digits[1]).astype(np.float64) - 0.5) * 2.0**-63
+        above = np.where(u < 0.5, np.log(u), np.log1p(-beside))
+        value = above / below + 0.5
+        nearest = np.rint(value)
+        doubts = 0.5 - _FLOAT_ERROR * (value + 1.0)
+        undecided = (np.abs(value - nearest) >= doubts) | (first < _FEW_BITS)
+        undecided |= (second < _FEW_BITS) | (second > 2.0**63 - _FEW_BITS)
+        found = nearest.astype(np.int64)
+        for i in np.flatnonzero(undecided).tolist():
+            found[i] = _exact.logarithmic([self._uniform(int(one)) for one in digits[:, i]], scale)
+        return np.where(words[1] & np.uint64(1), -found, found)
+
     def _independent(
         self,
         size: int,
@@ -417,6 +481,16 @@ def _check_span(scale: float) -> None:
 
 
 # In float. The argument holds the 63 leading digits of u as the midpoint of what is known.
+
+
+def _check_share(scale: float, share: float) -> None:
+    if not 1.0 <= scale <= 2.0**32:
+        raise ValueError(
+            f"The noise spans {scale:.3g} lattice steps, which must be 1 to 2**32: ask for less "
+            "noise or another lattice."
+        )
+    if not 0.0 < share <= 1.0:
+        raise ValueError(f"share must be above 0 and at most 1; got {share}.")
 
 
 def _close_errors(nearest: np.ndarray, signed: np.ndarray, scales: np.ndarray) -> np.ndarray:

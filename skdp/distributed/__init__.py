@@ -2,5 +2,6 @@
 
 from skdp.distributed._classifier import DistributedDPClassifier
 from skdp.distributed._paper import PaperAlgorithm
+from skdp.distributed._secure_sums import SecureSums
 
-__all__ = ["DistributedDPClassifier", "PaperAlgorithm"]
+__all__ = ["DistributedDPClassifier", "PaperAlgorithm", "SecureSums"]

@@ -22,6 +22,7 @@ from skdp.learner import (
     with_callbacks,
 )
 
+_TOLERANCE_BEST = 1e-3  # of the loss of the best fixed parameters
 _MOVED = {
     field.name: "a parameter of paper=PaperAlgorithm(...)" for field in fields(PaperAlgorithm)
 }
@@ -97,6 +98,12 @@ default="ring"
         of the rows tell. A `PaperAlgorithm` is a form of the paper, with all that only those read:
         other losses, kinds of noise, sparse models, batches, steps and passes. `partial_fit`
         always runs a form of the paper; with None that of ``PaperAlgorithm()``.
+
+    trust : "nodes" or SecureSums, default="nodes"
+        "nodes" lets each node add noise of its own to what it sends. With `SecureSums` nodes send
+        masked numbers of which only sums over all nodes can be read, and each adds a share of the
+        noise: as accurate as one curator, for any number of nodes. All know the same model, and
+        ``topology`` says their names only. For `fit` with ``paper=None``.
 
     engine : {"local", "mpi"} or Engine, default="local"
         Who sees rows: "local" simulates the network in this process, which has all of them. With
@@ -256,6 +263,7 @@ default="ring"
         n_mixings=1,
         output_node=None,
         paper=None,
+        trust="nodes",
         engine="local",
         x_norm=1.0,
         x_l1_norm=None,
@@ -269,7 +277,7 @@ default="ring"
         self.epsilon, self.delta = epsilon, delta
         self.n_nodes, self.topology, self.node_names = n_nodes, topology, node_names
         self.n_mixings, self.output_node = n_mixings, output_node
-        self.paper, self.engine = paper, engine
+        self.paper, self.trust, self.engine = paper, trust, engine
         self.x_norm, self.x_l1_norm = x_norm, x_l1_norm
         self.intercept_scaling = intercept_scaling
         self.classes = classes
@@ -447,7 +455,7 @@ default="ring"
         guarantee = self._stream.of_unit(max(int(np.max(self._stream.rows_of)), 1), "node")
         return guarantee.with_caveats(*self.guarantee_.caveats)
 
-    def regret(self, X, y, node=None, *, of=None, tolerance=1e-3):
+    def regret(self, X, y, node=None, *, of=None, tolerance=_TOLERANCE_BEST):
         """Losses at the points of the nodes, minus those of the best fixed parameters in the ball.
 
         The penalty ``alpha`` is left out of both.

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from skdp._validation import short_repr
 from skdp.distributed._plan import Plan, check_parameters
 from skdp.distributed._rows import NodeRows, UserCalls, common_classes, owners_of, validated
 from skdp.distributed._stream import GossipStream
@@ -32,6 +33,11 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
     with unchanged_on_error(estimator, fresh=fresh):
         with Together(engine) as everyone:
             check_parameters(estimator)
+            if one_pass and estimator.trust != "nodes":
+                raise ValueError(
+                    "trust must be 'nodes' for partial_fit, which runs a form of the paper; got "
+                    f"{short_repr(estimator.trust)}."
+                )
             X, codes, classes = validated(
                 estimator, X, y, classes, engine, fresh, counts=groups is None
             )
@@ -58,6 +64,8 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
             # Nobody pays before everybody could go on and every ledger would take the charge;
             # no transaction is open while a message travels.
             with Together(engine):
+                if estimator.trust != "nodes":
+                    estimator.trust.check_keys(engine.mine.tolist(), plan.topology)
                 stream, form = _begun(estimator, plan, engine, counts, fresh, one_pass, calls)
                 guarantee = (form or stream.plan).release.guarantee
                 ledger = asked(ledger_of(estimator), guarantee) if fresh else None

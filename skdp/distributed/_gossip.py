@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from skdp._grid import INSIDE, SLOPE_BITS, UP, GridNoise, grid_below, grid_rows, row_step
+from skdp._grid import INSIDE, SLOPE_BITS, TINY, UP, GridNoise, grid_below, grid_rows, row_step
 from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import is_recorded
 from skdp._validation import plain_arguments, positive, positive_int, short_repr
@@ -105,7 +105,7 @@ def bounded_rows(X: Any, x_norm: float, x_l1: float | None, constant: float, ste
 
 def _into_l1_ball(values: np.ndarray, l1: np.ndarray, bound: float, step: float) -> None:
     """Scale rows back, in place, and round toward zero; their norms, on the grid, are exact."""
-    values *= np.where(l1 > bound, bound / np.maximum(l1, 1e-300) * INSIDE, 1.0)
+    values *= np.where(l1 > bound, bound / np.maximum(l1, TINY) * INSIDE, 1.0)
     values /= step
     np.trunc(values, out=values)
     values *= step

@@ -204,6 +204,16 @@ def loss_of(paper, n_classes):
     return SoftmaxLoss(n_classes, margin=1.0, temperature=width)
 
 
+def l1_bound(estimator, n_features):
+    """Bound on the l1 norm of a row, as given or as pure shares of noise need it; or None."""
+    if estimator.x_l1_norm is not None:
+        return float(estimator.x_l1_norm)
+    if estimator.trust == "nodes" or estimator.delta > 0.0:
+        return None
+    # No row of norm 1 has more than the root of the number of its columns, and few come near.
+    return float(estimator.x_norm) * max(1.0, defaults.L1_NORM * math.sqrt(n_features))
+
+
 def paper_form(
     estimator, n_classes, n_features, counts=None, one_pass=False, noise=None, unit="record"
 ):
@@ -235,14 +245,14 @@ def paper_form(
     update : GossipUpdate
     """
     paper, n_nodes = paper_of(estimator), int(estimator.n_nodes)
-    scaling, x_l1_norm = estimator.intercept_scaling, estimator.x_l1_norm
+    scaling, x_l1_norm = estimator.intercept_scaling, l1_bound(estimator, n_features)
     plan = partial(
         GossipRelease.plan,
         target_of(estimator, unit),
         loss=loss_of(paper, n_classes),
         n_features=n_features,
         x_norm=float(estimator.x_norm),
-        x_l1_norm=None if x_l1_norm is None else float(x_l1_norm),
+        x_l1_norm=x_l1_norm,
         intercept_scaling=None if is_auto(scaling) else float(scaling),
     )
     noise = noise or paper.noise

@@ -18,6 +18,7 @@ from skdp._validation import (
 )
 from skdp.distributed._gossip import GossipRelease, GossipUpdate
 from skdp.distributed._paper import PaperAlgorithm, paper_form, paper_of
+from skdp.distributed._secure_sums import SecureSums
 from skdp.learner import check_budget, frozen_params
 from skdp.topology import MixingSchedule, Topology, make_topology
 from skdp.topology._topology import node_number
@@ -184,6 +185,17 @@ def check_parameters(estimator):
         value = getattr(estimator, name)
         if isinstance(value, Real):
             between(1.0 / LARGEST, LARGEST, **{name: value})
+    if isinstance(estimator.trust, SecureSums):
+        estimator.trust.check(int(estimator.n_nodes))
+        if estimator.paper is not None:
+            raise ValueError(
+                "paper must be None with secure sums: the paper's nodes release what is theirs; "
+                f"got {short_repr(estimator.paper)}."
+            )
+    elif not (isinstance(estimator.trust, str) and estimator.trust == "nodes"):
+        raise ValueError(
+            f"trust must be 'nodes' or a SecureSums; got {short_repr(estimator.trust)}."
+        )
     if estimator.paper is None:
         return
     if not isinstance(estimator.paper, PaperAlgorithm):

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from skdp._validation import is_auto
-from skdp.distributed._paper import PaperAlgorithm, loss_of, target_of
+from skdp.distributed._paper import PaperAlgorithm, l1_bound, loss_of, target_of
 from skdp.distributed._rows import clipped_in_l1, owners_among
+from skdp.distributed._sum_network import SumNetwork
 from skdp.distributed._whitened_gossip import Network, WhitenedGossip, mixings_for
 from skdp.linear_model._rules import AUTOMATIC_CONSTANT
 from skdp.rows._blocks import RowBlocks
@@ -35,6 +37,10 @@ class WhitenedForm:
 
     mixings : (int, float)
         Mixings of a round, and what a node then hears of itself.
+
+    trust : "nodes" or SecureSums
+
+    counts : ndarray of int, shape (n_nodes,)
     """
 
     release: WhitenedGossip = field(repr=False)
@@ -43,6 +49,8 @@ class WhitenedForm:
     constant: float
     unit: float
     mixings: tuple
+    trust: Any
+    counts: np.ndarray = field(repr=False)
 
     @classmethod
     def of(cls, estimator, topology, n_classes, n_features, counts, protects="record"):
@@ -61,12 +69,12 @@ class WhitenedForm:
 
         protects : {"record", "user"}, default="record"
         """
-        x_norm, x_l1_norm = float(estimator.x_norm), estimator.x_l1_norm
+        trust = estimator.trust
+        x_norm, x_l1_norm = float(estimator.x_norm), l1_bound(estimator, n_features)
         constant, row_l1 = estimator.intercept_scaling, None
         constant = AUTOMATIC_CONSTANT * x_norm if is_auto(constant) else float(constant)
         unit = 2.0 ** (math.frexp(math.hypot(x_norm, constant))[1] - 1)
         if x_l1_norm is not None:
-            x_l1_norm = float(x_l1_norm)
             row_l1 = x_l1_norm + constant
             row_l1 *= (1 + _TOLERANCE * (n_features + 1 + _TOLERANCE_FURTHER)) / unit
         release = WhitenedGossip.plan(
@@ -76,11 +84,16 @@ class WhitenedForm:
             row_norm=RowBlocks.norm_bound(x_norm, constant, n_features + 1) / unit,
             counts=counts,
             row_l1=row_l1,
+            n_shares=None if trust == "nodes" else len(counts) - trust.n_tolerated(len(counts)),
         )
         release.check_n_rows()
-        mixings = mixings_for(topology, release.weights, int(estimator.n_mixings))
+        mixings = (
+            (1, 1.0)
+            if trust != "nodes"
+            else mixings_for(topology, release.weights, int(estimator.n_mixings))
+        )
         topology.check(0, (release.rules.n_rounds + 1) * mixings[0])
-        return cls(release, x_norm, x_l1_norm, constant, unit, mixings)
+        return cls(release, x_norm, x_l1_norm, constant, unit, mixings, trust, np.asarray(counts))
 
     def run(self, engine, topology, sources, data, progress):
         """Run all rounds over the rows of this process.
@@ -121,7 +134,13 @@ class WhitenedForm:
                 users=owners_among(data.users, mine),
             )
             nodes.append(rows)
-        network = Network(engine, topology, self.release.weights, *self.mixings)
+        network: Any
+        if self.trust == "nodes":
+            network = Network(engine, topology, self.release.weights, *self.mixings)
+        else:
+            network = SumNetwork(engine, topology, self.trust, self.counts)
         weights = self.release(nodes, network, sources, progress)
         progress.close()
+        if self.trust != "nodes":  # what all nodes know
+            weights = np.repeat(weights, len(engine.mine), axis=0)
         return weights[..., :-1] / self.unit, weights[..., -1] * (self.constant / self.unit)

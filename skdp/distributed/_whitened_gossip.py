@@ -17,6 +17,7 @@ from skdp._defaults import network as defaults
 from skdp._grid import TINY
 from skdp._random._source import NoiseSource, noise_source
 from skdp._validation import LARGEST_ARRAY, plain_arguments
+from skdp.distributed import _shares as shares
 from skdp.exceptions import DistributedError
 from skdp.learner import plan_descent, unit_guarantee
 from skdp.learner._descent import WhitenedMetric, eigenvectors, release_half, symmetric
@@ -100,7 +101,7 @@ class Network:
         n_mixings: int = 1,
         kept: float = 1.0,
     ) -> None:
-        self.engine, self.mine = engine, engine.mine
+        self.engine, self.mine, self.nodes = engine, engine.mine, engine.mine
         self.weights = weights.weights[self.mine]
         self.total, self.n_nodes = weights.total, topology.n_nodes
         self.n_mixings = n_mixings
@@ -150,6 +151,72 @@ class Network:
         if not np.isfinite(mean).all():
             raise DistributedError("A mean over nodes is not finite: another process sent that.")
         return mean.reshape(here.shape) / self.total
+
+    def points(self, points: np.ndarray) -> np.ndarray:
+        """Where each node here takes its gradient: at a point of its own."""
+        return points
+
+    def moments(
+        self,
+        data: Sequence[RowBlocks],
+        row_norm: float,
+        guarantee: Any,
+        noise: Sequence[NoiseSource],
+    ) -> np.ndarray:
+        """Mean of the halves of the outer products of rows, as `release_half` has them."""
+        # On a lattice sums have no rounding error: all nodes get the same bits.
+        return self.mean(
+            release_half(rows.second_moments(), row_norm, guarantee=guarantee, noise=source)
+            if rows.n_units
+            else np.zeros(rows.n_features * (rows.n_features + 1) // 2)
+            for rows, source in zip(data, noise, strict=True)
+        )
+
+    def released(
+        self,
+        asked: Sequence[tuple[Callable[[], np.ndarray], int]],
+        *,
+        law: NoiseLaw,
+        sensitivity: float,
+        error: float,
+        noise: Sequence[NoiseSource],
+        purpose: str,
+    ) -> np.ndarray:
+        """Release what each node here is asked for, with noise of its own.
+
+        Parameters
+        ----------
+        asked : sequence of (callable, int)
+            Value of each node here, and how many rows it has.
+
+        law, sensitivity, error, purpose
+            As for `release`.
+
+        noise : sequence of NoiseSource
+
+        Returns
+        -------
+        ndarray of shape (n_nodes_here, ...)
+        """
+        values = [ask() for ask, _ in asked]
+        lattice = Lattice.for_sensitivity(
+            sensitivity, size=values[0].size, order=law.order, error=error
+        )
+        told = partial(
+            release,
+            law=law,
+            sensitivity=sensitivity,
+            error=error,
+            lattice=lattice,
+            purpose=purpose,
+        )
+        # Who has no rows is public, and has nothing to hide.
+        return np.stack(
+            [
+                told(value, random_state=source) if n_units else np.zeros_like(value)
+                for value, (_, n_units), source in zip(values, asked, noise, strict=True)
+            ]
+        )
 
     def mixed(self, released: np.ndarray) -> np.ndarray:
         """What each node here makes of the broadcasts, after the mixings of one round."""
@@ -498,6 +565,7 @@ def plan_whitened(
     row_norm: float,
     guarantee: GaussianDP | ApproxDP,
     row_l1: float | None = None,
+    is_shared: bool = False,
 ) -> WhitenedPlan:
     """Balance bias against noise by public numbers.
 
@@ -522,6 +590,9 @@ def plan_whitened(
 
     row_l1 : float, default=None
         Largest l1 norm of a row. With it pure noise is Laplace noise where that is the quieter.
+
+    is_shared : bool, default=False
+        Whether nodes draw noise in shares, which if it is pure is Laplace noise.
 
     Returns
     -------
@@ -555,7 +626,7 @@ def plan_whitened(
     if row_l1 is not None:
         laplace = l1_spread(loss) * math.sqrt(2.0) * row_l1 / row_norm
         row_l1, kind, level = (
-            (row_l1, "laplace", laplace) if laplace < level else (None, kind, level)
+            (row_l1, "laplace", laplace) if is_shared or laplace < level else (None, kind, level)
         )
     # Few rounds, for epsilon is divided by their number, and the direction of the mean row: of all
     # directions it is the one along which rows have much in common, and the only one for which a
@@ -650,6 +721,15 @@ class WhitenedGossip:
     guarantee : ApproxDP
         The same in the terms of what was asked for.
 
+    n_shares : int or None, default=None
+        Honest shares of the noise where only sums over all nodes are released, which are then one
+        node; None where each node releases its own.
+
+    most_rows : int, default=0
+        Rows, or users, of the node that has most.
+
+    n_nodes : int, default=1
+
     References
     ----------
     Li, Zhou, Xiong, Wang and Wang, "Differentially private distributed online learning", IEEE TKDE
@@ -664,6 +744,9 @@ class WhitenedGossip:
     rules: WhitenedPlan
     budget: GaussianDP | ApproxDP
     guarantee: ApproxDP
+    n_shares: int | None = None
+    most_rows: int = 0
+    n_nodes: int = 1
 
     @classmethod
     @plain_arguments
@@ -676,6 +759,7 @@ class WhitenedGossip:
         row_norm: float,
         counts: np.ndarray,
         row_l1: float | None = None,
+        n_shares: int | None = None,
     ) -> Self:
         """Release that meets ``target``, from public numbers.
 
@@ -691,10 +775,23 @@ class WhitenedGossip:
 
         row_l1 : float, default=None
             Bound on the l1 norm of a row, if there is a closer one than from ``row_norm``.
+
+        n_shares : int, default=None
+            As for the class.
         """
+        counts = np.asarray(counts)
         size = loss.n_outputs * n_features
         check_span(NoiseLaw.meeting(target, size=size), size, target, growth=_LIMIT_GROWTH)
-        budget = target if target.delta == 0.0 else target.gaussian_target()
+        budget: GaussianDP | ApproxDP = target
+        if target.delta > 0.0:
+            budget = target.gaussian_target()
+        if target.delta > 0.0 and n_shares is not None:
+            budget = shares.gaussian_part(
+                target,
+                n_numbers=(_LIMIT_ROUNDS + 1) * size + n_features * (n_features + 1) // 2,
+                n_releases=_LIMIT_ROUNDS + 2,
+                n_shares=n_shares,
+            )
         source = (
             "network of Li, Zhou, Xiong, Wang and Wang, IEEE TKDE 2018; descent of "
             "Bassily, Smith and Thakurta, FOCS 2014, "
@@ -703,27 +800,52 @@ class WhitenedGossip:
             source += "the epsilons of its rounds added up"
         else:
             source += "composed by Dong, Roth and Su, JRSS-B 2022, corollary 2"
+        mechanism = "noisy gradient descent of nodes that gossip"
+        weights, louder = NodeWeights(counts), 1.0
+        if n_shares is not None:
+            mechanism = "noisy gradient descent on secure sums over nodes"
+            source += "; noise in shares as in Kairouz, Liu and Steinke, ICML 2021"
+            weights = NodeWeights(counts.sum(keepdims=True))
+            louder = math.sqrt(len(counts) / n_shares)
         guarantee = replace(
             target,
-            refined=None if target.delta == 0.0 else budget,
-            mechanism="noisy gradient descent of nodes that gossip",
+            refined=None if target.delta == 0.0 or n_shares is not None else budget,
+            mechanism=mechanism,
             source=source,
         )
-        weights = NodeWeights(np.asarray(counts))
         rules = plan_whitened(
-            n_samples=weights.n_samples,
+            n_samples=weights.n_samples / louder,
             n_nodes=len(weights.counts),
             n_features=n_features,
             loss=loss,
             row_norm=row_norm,
             guarantee=budget,
             row_l1=row_l1,
+            is_shared=n_shares is not None,
         )
-        return cls(loss, n_features, row_norm, weights, rules, budget, guarantee)
+        if n_shares is not None:
+            moments = rules.moments_guarantee
+            is_gaussian = isinstance(moments, GaussianDP)
+            numbers: list[tuple[Any, int]] = [
+                (rules.count_guarantee, loss.n_outputs),
+                (rules.round_guarantees[0], size),
+                (moments, n_features * (n_features + 1) // 2 if is_gaussian else n_features),
+            ]
+            for part, length in numbers:
+                if part is None:
+                    continue
+                law = NoiseLaw.of("gaussian" if target.delta > 0.0 else "laplace", part)
+                noise = shares.SharedNoise.plan(
+                    law, sensitivity=1.0, error=0.0, size=length, n_shares=n_shares
+                )
+                noise.check_span(int(counts.sum()))
+        most = int(counts.max(initial=0))
+        parts = loss, n_features, row_norm, weights, rules, budget, guarantee
+        return cls(*parts, n_shares=n_shares, most_rows=most, n_nodes=len(counts))
 
     def check_n_rows(self) -> None:
         """Refuse more rows, or users, of a node than can be certified whatever they are."""
-        rules, most = self.rules, int(self.weights.counts.max())
+        rules, most = self.rules, self.most_rows
         # The coordinates that stretch most, and the rows whose cap is least in them.
         along = rules.floor if rules.moments_guarantee is None else rules.steepest
         order = 2 if rules.row_l1 is None else 1
@@ -745,13 +867,18 @@ class WhitenedGossip:
             )
 
     @property
+    def louder(self) -> float:
+        """How many times the deviation of the noise is what it is planned for."""
+        return 1.0 if self.n_shares is None else math.sqrt(self.n_nodes / self.n_shares)
+
+    @property
     def _is_for_users(self) -> bool:
         return self.guarantee.unit == "user"
 
     def __call__(
         self,
         data: Sequence[RowBlocks],
-        network: Network,
+        network: Any,
         sources: Sequence[NoiseSource],
         monitor: Any = None,
     ) -> np.ndarray:
@@ -763,7 +890,7 @@ class WhitenedGossip:
             Rows of each node here, clipped to ``row_norm``. With owners of the rows if the
             guarantee is for users.
 
-        network : Network
+        network : Network or SumNetwork
 
         sources : sequence of NoiseSource
             One of each node of the network, for tests; none for the operating system's.
@@ -773,7 +900,7 @@ class WhitenedGossip:
 
         Returns
         -------
-        ndarray of shape (n_nodes_here, n_outputs, n_features)
+        ndarray of shape (n_nodes_here, n_outputs, n_features), or (1, n_outputs, n_features)
         """
         for rows in data:
             rows.check_norm(self.row_norm)
@@ -782,7 +909,7 @@ class WhitenedGossip:
                     "data must have users where, and only where, the guarantee is theirs."
                 )
         everyones = noise_source(None)
-        noise = [sources[node] if sources else everyones for node in network.mine]
+        noise = [sources[node] if sources else everyones for node in network.nodes]
         scores = self._scores(data, network, noise)
         coordinates, cap, typical = self._coordinates(data, network, noise)
         # The constant feature is the last one, and a row of which nothing else is known.
@@ -798,7 +925,7 @@ class WhitenedGossip:
             error *= math.sqrt(size)
         laws = map(law_of, self.rules.round_guarantees)
         noisy = partial(
-            self._released,
+            network.released,
             sensitivity=self.budget.n_records_changed * cap * spread,
             error=error,
             noise=noise,
@@ -806,7 +933,7 @@ class WhitenedGossip:
         )
 
         def released_sums(points: np.ndarray) -> np.ndarray:
-            asked = zip(sums, points, data, strict=True)
+            asked = zip(sums, network.points(points), data, strict=True)
             sums_here = [(partial(one, point), rows.n_units) for one, point, rows in asked]
             return noisy(sums_here, law=next(laws))
 
@@ -820,39 +947,8 @@ class WhitenedGossip:
             monitor=monitor,
         )
 
-    def _released(
-        self,
-        asked: Sequence[Any],
-        *,
-        law: NoiseLaw,
-        sensitivity: float,
-        error: float,
-        noise: Sequence[NoiseSource],
-        purpose: str,
-    ) -> np.ndarray:
-        """Release what each node here is asked for, with noise of its own."""
-        values = [ask() for ask, _ in asked]
-        lattice = Lattice.for_sensitivity(
-            sensitivity, size=values[0].size, order=law.order, error=error
-        )
-        told = partial(
-            release,
-            law=law,
-            sensitivity=sensitivity,
-            error=error,
-            lattice=lattice,
-            purpose=purpose,
-        )
-        # Who has no rows is public, and has nothing to hide.
-        return np.stack(
-            [
-                told(value, random_state=source) if n_units else np.zeros_like(value)
-                for value, (_, n_units), source in zip(values, asked, noise, strict=True)
-            ]
-        )
-
     def _scores(
-        self, data: Sequence[RowBlocks], network: Network, noise: Sequence[NoiseSource]
+        self, data: Sequence[RowBlocks], network: Any, noise: Sequence[NoiseSource]
     ) -> np.ndarray:
         """Scores of a typical row to start from, for the released numbers of the classes."""
         counting = self.rules.count_guarantee
@@ -863,16 +959,16 @@ class WhitenedGossip:
         kind = "gaussian" if isinstance(counting, GaussianDP) else "laplace"
         law = NoiseLaw.of(kind, counting)
         sensitivity = float(changed) if kind == "laplace" else math.sqrt(changed)
-        noisy = partial(self._released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
+        noisy = partial(network.released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
         noisy = partial(noisy, purpose="numbers of the classes at one node")
         totals = noisy(
             [(partial(_sums.class_counts, rows, n_outputs), rows.n_units) for rows in data]
         )
-        deviation = law.level(n_outputs) * sensitivity / self.weights.n_samples
+        deviation = law.level(n_outputs) * sensitivity / self.weights.n_samples * self.louder
         return starting_scores(network.mean(totals), deviation)
 
     def _coordinates(
-        self, data: Sequence[RowBlocks], network: Network, noise: Sequence[NoiseSource]
+        self, data: Sequence[RowBlocks], network: Any, noise: Sequence[NoiseSource]
     ) -> tuple[_whitening.PlainRows, float, np.ndarray]:
         """Where gradients are capped and released, the cap, and a typical row; all of released."""
         rules, guarantee = self.rules, self.rules.moments_guarantee
@@ -884,16 +980,7 @@ class WhitenedGossip:
             curvatures, cap = rules.metric(np.zeros(1))
             coordinates = NodeRows(np.zeros(self.n_features), rules.floor, rules.floor, order)
         elif isinstance(guarantee, GaussianDP):
-            # On a lattice sums have no rounding error: all nodes get the same bits.
-            half = network.mean(
-                release_half(
-                    rows.second_moments(), self.row_norm, guarantee=guarantee, noise=source
-                )
-                if rows.n_units
-                else np.zeros(self.n_features * (self.n_features + 1) // 2)
-                for rows, source in zip(data, noise, strict=True)
-            )
-            moments = symmetric(half)
+            moments = symmetric(network.moments(data, self.row_norm, guarantee, noise))
             typical = moments[-1] / constant
             values, vectors = eigenvectors(moments)
             curvatures, cap = rules.metric(values)
@@ -902,7 +989,7 @@ class WhitenedGossip:
             # A row is at most so long, in the norm of the noise, and another one opposite at most.
             longest = self.row_norm if rules.row_l1 is None else rules.row_l1
             noisy = partial(
-                self._released,
+                network.released,
                 law=NoiseLaw.of("k_norm" if order == 2 else "laplace", guarantee),
                 sensitivity=guarantee.n_records_changed * longest,
                 error=_sums.ROUNDING_SHARE * longest,
@@ -930,4 +1017,7 @@ class WhitenedGossip:
         unit : str
         """
         # Of records that share a node all sums change together, which is the worst.
-        return unit_guarantee(self.budget, repeated=[(n_records, 1)], unit=unit)
+        whole = unit_guarantee(self.budget, repeated=[(n_records, 1)], unit=unit)
+        if self.n_shares is None or not isinstance(whole, GaussianDP):
+            return whole
+        return shares.of_unit(whole, self.guarantee)

@@ -1,6 +1,6 @@
 """All nodes in this process."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -77,13 +77,23 @@ class LocalEngine:
     """Simulates the network: all nodes are here, and messages stay where they are.
 
     See `~skdp.engines.Engine` for the methods.
+
+    Parameters
+    ----------
+    absent : callable, default=None
+        For simulations of secure sums: ``absent(number)`` returns the nodes that do not send the
+        message of that number, from 0.
     """
 
     is_distributed = False
 
+    def __init__(self, absent: Any = None) -> None:
+        self.absent = absent
+
     def open(self, topology: Topology, width: int) -> None:
         """See `Engine.open`."""
         self.mine = self.heard = np.arange(topology.n_nodes)
+        self._number = 0
 
     def close(self) -> None:
         """See `Engine.close`."""
@@ -95,6 +105,14 @@ class LocalEngine:
     def collect(self, values: np.ndarray) -> np.ndarray:
         """Return the values."""
         return np.asarray(values)
+
+    def collect_some(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values, and which nodes have sent theirs."""
+        answered = np.ones(len(self.mine), dtype=bool)
+        if self.absent is not None:
+            answered[list(self.absent(self._number))] = False
+        self._number += 1
+        return np.where(answered[:, np.newaxis], values, 0), answered
 
     def agree(self, error: BaseException | None, token: object = None) -> None:
         """Raise the error if there is one."""

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdp.audit import replay
-from skdp.distributed import DistributedDPClassifier
+from skdp.distributed import DistributedDPClassifier, SecureSums
 from skdp.kernel import DPKernelRidge, DPOnlineClassifier, DPOnlineKernelRegressor
 from skdp.linear_model import DPLinearSVC, DPLogisticRegression, MIPrivateSGDRegressor
 from skdp.local import GradientPrivatizer
@@ -898,6 +898,20 @@ def whitened_networks():
         yield Case(name, fits(model), data, searched=48, options=options, **less)
 
 
+def summed_networks():
+    """Secure sums, with records that have the other label, or point the other way."""
+    X, y = np.ones((12, 1)), np.arange(12) % 2
+    pairs = tuple((X, np.where(np.arange(12) == i, 1 - y, y)) for i in (0, 5, 11))
+    for tolerates in (0, 1):
+        for delta in DELTAS:
+            chosen = dict(n_nodes=3, trust=SecureSums(tolerates), delta=delta)
+            program = DistributedDPClassifier(1.0, **chosen)
+            less = {} if delta else dict(least=0.7, total=0.8, reason=POINTS)
+            options = dict(guarantee=program.fit(X, y).guarantee_)
+            name = f"sums of {3 - tolerates} " + named(DistributedDPClassifier, **chosen)
+            yield Case(name, fits(program), (X, y), pairs, options=tuple(options.items()), **less)
+
+
 def fits(model):
     """What a fit releases; replays of estimators go on with a stream."""
 
@@ -1099,6 +1113,7 @@ GROUPS = {
     "devices": devices,
     "own gradients": own_gradients,
     "networks": networks,
+    "summed networks": summed_networks,
     "mechanisms": mechanisms,
     "selections": selections,
     "categories": categories,
