@@ -309,10 +309,13 @@ default="ring"
         """Whether it keeps ids of users, for streams."""
         return self.guarantee_.unit == "user"
 
+    def _assumptions(self, unit):
+        return () if self.trust == "nodes" else (self.trust.assumption(int(self.n_nodes)),)
+
     def _planned_guarantee(self, n_features):
         target = super()._planned_guarantee(n_features)
-        if target.delta == 0.0 or self.paper is not None:
-            return target
+        if target.delta == 0.0 or self.paper is not None or self.trust != "nodes":
+            return target  # noise in shares has no finer profile
         return replace(target, refined=target.gaussian_target())
 
     @with_callbacks
@@ -450,6 +453,11 @@ default="ring"
         Returns
         -------
         ApproxDP or GaussianDP
+
+        Raises
+        ------
+        ValueError
+            With Gaussian noise in shares, if epsilon is above 100: nothing is promised then.
         """
         check_is_fitted(self)
         guarantee = self._stream.of_unit(max(int(np.max(self._stream.rows_of)), 1), "node")

@@ -8,6 +8,7 @@ from skdp._validation import short_repr
 from skdp.distributed._plan import Plan, check_parameters
 from skdp.distributed._rows import NodeRows, UserCalls, common_classes, owners_of, validated
 from skdp.distributed._stream import GossipStream
+from skdp.distributed._sum_network import met
 from skdp.distributed._together import Together, asked, engine_of, is_first_with
 from skdp.distributed._whitened_form import WhitenedForm
 from skdp.learner import (
@@ -33,6 +34,11 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
     with unchanged_on_error(estimator, fresh=fresh):
         with Together(engine) as everyone:
             check_parameters(estimator)
+            if getattr(engine, "runs_again", False) and estimator.trust == "nodes":
+                raise ValueError(
+                    "trust must be a SecureSums where a fit is run anew for each message: what a "
+                    "node releases alone would have noise several times; got 'nodes'."
+                )
             if one_pass and estimator.trust != "nodes":
                 raise ValueError(
                     "trust must be 'nodes' for partial_fit, which runs a form of the paper; got "
@@ -64,20 +70,27 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
             # Nobody pays before everybody could go on and every ledger would take the charge;
             # no transaction is open while a message travels.
             with Together(engine):
-                if estimator.trust != "nodes":
-                    estimator.trust.check_keys(engine.mine.tolist(), plan.topology)
                 stream, form = _begun(estimator, plan, engine, counts, fresh, one_pass, calls)
                 guarantee = (form or stream.plan).release.guarantee
-                ledger = asked(ledger_of(estimator), guarantee) if fresh else None
+            session = None
+            if estimator.trust != "nodes":
+                session = met(estimator.trust, engine, plan.topology)
+            with Together(engine):
+                # A fit that goes on where it was stopped was charged before.
+                paid = getattr(engine, "has_charged", False)
+                ledger = ledger_of(estimator) if fresh else None
+                ledger = asked(ledger, guarantee, has_charged=paid)
             if fresh:
                 pays = is_first_with(ledger, engine)
                 with Together(engine):
-                    if pays:
+                    if pays and not paid:
                         charge_quietly(estimator, guarantee)
+                    if hasattr(engine, "charged"):
+                        engine.charged()
             if calls is not None:
                 gone = calls.enter(groups, users, owners, for_good=not one_pass)
                 data = data.without(gone)
-            go_on = stream.after if form is None else partial(stream.after_whitened, form)
+            go_on = stream.after if form is None else partial(stream.after_whitened, form, session)
             stream = go_on(engine, data, counts, Progress(estimator, context))
             fitted = stream.fitted(engine)
             fitted["guarantee_"] = estimator._stated(fitted["guarantee_"], fresh=fresh)

@@ -24,16 +24,19 @@ from skdp.exceptions import DistributedError
 
 _KEY = 32  # bytes
 _SPARSE = 64  # nodes from which on each has pads with some others only
+_RARE = 60.0  # binary logarithm of one over the probability that nodes are cut off
+_LIMIT_SUM = 2.0**61  # beyond which no sum of parts is
 
 THREATS = {
-    "each node, and whoever carries the messages": "the noisy sum of each round, who answered, "
-    "and numbers of rows",
-    "nodes that collude, with those that drop out at most as many as are tolerated": "the same, "
-    "and their own rows and shares of the noise; the shares of the others carry the guarantee",
-    "who records all messages without a key": "uniform numbers, and what opens their sum",
-    "who swaps keys on the way": "nothing where node_keys pins them; without it that is not "
-    "noticed, and all parts can be read with a share of the noise only",
-    "more colluding nodes than are tolerated": "parts and sums with less noise than is claimed",
+    "whoever carries or records the messages, without a key": "uniform numbers, numbers of rows, "
+    "who answered, and the noisy sums",
+    "processes that collude, whose nodes and those that drop out are together at most as many as "
+    "are tolerated; one curious process is the least of these": "the same, their own rows and "
+    "shares of the noise; the shares of the others carry the guarantee",
+    "whoever tells nodes different things about who has answered": "uniform numbers",
+    "who swaps keys on the way": "nothing where node_keys pins them; without it all parts, with a "
+    "share of the noise only",
+    "more colluding or missing nodes than are tolerated": "sums with less noise than is claimed",
     "nodes that lie about their rows, their shares or their masks": "no promise: the sum is "
     "wrong, and the noise may be less by their shares",
 }
@@ -51,8 +54,8 @@ class SecureSums:
     tolerates : float or int, default=0.1
         How many nodes may drop out or collude, both together: a share of the nodes, rounded up,
         or a number. The noise is loud enough without their shares, so that it is louder than a
-        curator's by the root of ``n / (n - tolerated)``. Less than half of the nodes: two sets of
-        nodes that could each open a round then have one in common, which answers one of them only.
+        curator's by the root of ``n / (n - tolerated)``. A process knows the shares of its nodes:
+        several processes need at least as many as one of them runs.
 
     node_keys : sequence or mapping of str, default=None
         Fingerprints of the nodes' public keys, in their order or by their names, as `make_key`
@@ -67,11 +70,12 @@ class SecureSums:
     -----
     A record changes the part of one node. So the sensitivity of the sum is that of one part.
 
-    In a round each node sends its masked part once. When these have come, each that is among them
-    sends what opens its own mask, and the keys that it shares with nodes which have not answered:
-    of each node either is ever known. Where fewer answer than is tolerated, nothing is opened, and
-    the round stays charged. From 64 nodes on each node shares masks with ``2 ceil(log2(n))``
-    others, in an order that nobody knows before all have committed themselves.
+    In a round each node sends its masked part once. When it is settled whose have come, each of
+    these sends what opens the sum, under masks that cancel only if all were told the same: no mask
+    of a single node is ever known. Where more are missing than is tolerated, nothing is opened,
+    and the round stays charged. From 64 nodes on each node shares masks with some others only:
+    twice ``log2(n)`` or more, so many that others cut no nodes off but with a probability of
+    2**-60, in an order that nobody knows before all have committed themselves.
 
     References
     ----------
@@ -130,6 +134,20 @@ class SecureSums:
         """What whom is told, and what is not promised."""
         return dict(THREATS)
 
+    def assumption(self, n_nodes: int) -> str:
+        """What a guarantee rests on, in words.
+
+        Parameters
+        ----------
+        n_nodes : int
+
+        Returns
+        -------
+        str
+        """
+        most = self.n_tolerated(n_nodes)
+        return f"secure sums: at most {most} of {n_nodes} nodes drop out or collude"
+
     def check(self, n_nodes: int) -> None:
         """Check the parameters for a network.
 
@@ -140,27 +158,46 @@ class SecureSums:
         value: Any = self.tolerates
         is_share = isinstance(value, Real) and not isinstance(value, bool)
         is_share = is_share and (is_whole(value) or 0.0 <= value < 1.0)
-        if not is_share or not 0 <= 2 * self.n_tolerated(n_nodes) < n_nodes:
+        if not is_share or not 0 <= self.n_tolerated(n_nodes) < n_nodes:
             raise ValueError(
                 "tolerates must be a share of the nodes or a whole number of them, which rounded "
-                f"up is less than half; got {short_repr(value)} for {n_nodes} nodes."
+                f"up is less than their number; got {short_repr(value)} for {n_nodes} nodes."
             )
-        if self.node_keys is not None and len(self.node_keys) != n_nodes:
+        keys: Any = self.node_keys
+        if keys is None:
+            return
+        told = list(keys.values()) if isinstance(keys, Mapping) else keys
+        if not isinstance(told, list | tuple) or len(set(map(str, told))) != n_nodes:
             raise ValueError(
-                f"node_keys must have one fingerprint for each of {n_nodes} nodes; got "
-                f"{len(self.node_keys)}."
+                f"node_keys must have a fingerprint of its own for each of {n_nodes} nodes, in a "
+                f"list or by their names; got {short_repr(keys)}."
             )
 
-    def check_keys(self, mine: list[int], topology: Any) -> None:
-        """Check the private keys of the nodes of a process.
+    def check_process(self, engine: Any, topology: Any) -> None:
+        """Check what a process has: its keys, and so few nodes that it may be curious.
 
         Parameters
         ----------
-        mine : list of int
+        engine : Engine
+            Open.
 
         topology : Topology
         """
-        _private_keys(self, mine, topology)
+        mine = engine.mine.tolist()
+        if engine.is_distributed and len(mine) > self.n_tolerated(topology.n_nodes):
+            raise ValueError(
+                f"tolerates must be at least {len(mine)}, the number of nodes of this process: it "
+                f"knows their shares of the noise; got {short_repr(self.tolerates)}."
+            )
+        private = _private_keys(self, mine, topology, engine)
+        if self.node_keys is not None:
+            pinned = list(_in_order(self.node_keys, topology))
+            for node, one in zip(mine, private, strict=True):
+                if _fingerprint(one.public_key()) != pinned[node]:
+                    raise ValueError(
+                        "private_keys must be those whose fingerprints are in node_keys; got "
+                        f"another one for node {topology.name(node)!r}."
+                    )
 
     def public_value(self) -> tuple:
         """What all processes must have in common."""
@@ -209,8 +246,8 @@ def pad(key: bytes, size: int) -> np.ndarray:
 class Session:
     """Keys of the nodes of this process for one fit.
 
-    Each fit has another salt, to which each node has contributed. So no pad comes twice, whether
-    or not keys are those of earlier fits.
+    Each node contributes to the salt of a fit, and refuses one without its own contribution. So no
+    pad comes twice, whether or not keys are those of earlier fits.
 
     Parameters
     ----------
@@ -220,41 +257,85 @@ class Session:
         Open.
 
     topology : Topology
+
+    Attributes
+    ----------
+    told : ndarray of int64, shape (n_nodes_here, 8)
+        Public keys and contributions of the nodes here, for all others.
+
+    commitments : ndarray of int64, shape (n_nodes_here, 4)
+        Digests of these, which come before where the salt decides who shares pads with whom.
     """
 
     def __init__(self, trust: SecureSums, engine: Any, topology: Any) -> None:
-        self.mine, n_nodes = engine.mine.tolist(), topology.n_nodes
-        self.n_nodes = n_nodes
-        private = _private_keys(trust, self.mine, topology)
-        told = [one.public_key().public_bytes_raw() + os.urandom(_KEY) for one in private]
-        everyone = _words_of(engine.collect(_as_words(told)))
-        # Committed before anybody knows the salt that follows.
-        public = [X25519PublicKey.from_public_bytes(one[:_KEY]) for one in everyone]
-        if trust.node_keys is not None:
-            pinned = _in_order(trust.node_keys, topology)
-            for node, (one, known) in enumerate(zip(public, pinned, strict=True)):
-                if _fingerprint(one) != known:
-                    raise DistributedError(
-                        f"The key of node {topology.name(node)!r} is not the one that node_keys "
-                        "pins: somebody has changed a message, or the key is a new one."
-                    )
-        self.salt = hashlib.sha256(b"".join(everyone)).digest()
-        self.neighbours = _neighbours(n_nodes, self.salt)
-        self._secrets = {
-            (i, j): own.exchange(public[j])
-            for i, own in zip(self.mine, private, strict=True)
-            for j in self.neighbours[i]
+        self.mine, self.n_nodes = engine.mine.tolist(), topology.n_nodes
+        self._trust, self._topology = trust, topology
+        self._private = _private_keys(trust, self.mine, topology, engine)
+        own = [
+            one.public_key().public_bytes_raw() + _contribution(engine) for one in self._private
+        ]
+        self._own = own
+        self.told = _as_words(own)
+        self.commitments = _as_words([hashlib.sha256(one).digest() for one in own])
+        self.reach = _reach(self.n_nodes, trust.n_tolerated(self.n_nodes))
+        self._opened = self._masked = 0
+
+    def meet(self, told: np.ndarray, commitments: np.ndarray | None = None) -> None:
+        """Take up what all nodes have told.
+
+        Parameters
+        ----------
+        told : ndarray of int64, shape (n_nodes, 8)
+
+        commitments : ndarray of int64, shape (n_nodes, 4), default=None
+
+        Raises
+        ------
+        DistributedError
+            If a key is not the one that is pinned, or a message is not what was sent.
+        """
+        everyone = _words_of(told)
+        if commitments is not None:
+            digests = _words_of(commitments)
+            if digests != [hashlib.sha256(one).digest() for one in everyone]:
+                raise DistributedError("A node has told another key than it committed itself to.")
+        if [everyone[i] for i in self.mine] != self._own:
+            raise DistributedError(
+                "The key of a node here came back changed: somebody has changed or repeated "
+                "messages."
+            )
+        try:
+            public = [X25519PublicKey.from_public_bytes(one[:_KEY]) for one in everyone]
+            self._pinned(public)
+            self.salt = hashlib.sha256(b"".join(everyone)).digest()
+            self.neighbours = _neighbours(self.n_nodes, self.salt, self.reach)
+            self._secrets = {
+                (i, j): own.exchange(public[j])
+                for i, own in zip(self.mine, self._private, strict=True)
+                for j in self.neighbours[i]
+            }
+        except ValueError:
+            raise DistributedError("The key of a node is no key of X25519.") from None
+        # A fit that is run again has the same masks for the numbers that it has sent.
+        self._seeds = {
+            i: _key(one.private_bytes_raw(), self.salt, "seed", i)
+            for i, one in zip(self.mine, self._private, strict=True)
         }
-        self._seeds = {i: os.urandom(_KEY) for i in self.mine}
-        self._opened = 0  # rounds for which a set of nodes was settled
-        self._masked = 0
 
-    def _pair(self, i: int, j: int, number: int) -> bytes:
+    def _pinned(self, public: list[X25519PublicKey]) -> None:
+        if self._trust.node_keys is None:
+            return
+        pinned = _in_order(self._trust.node_keys, self._topology)
+        for node, (one, known) in enumerate(zip(public, pinned, strict=True)):
+            if _fingerprint(one) != known:
+                raise DistributedError(
+                    f"The key of node {self._topology.name(node)!r} is not the one that node_keys "
+                    "pins: somebody has changed a message, or the key is a new one."
+                )
+
+    def _pair(self, i: int, j: int, *info: Any) -> bytes:
         first, second = min(i, j), max(i, j)
-        return _key(self._secrets[i, j], self.salt, "pair", first, second, number)
-
-    def _self(self, i: int, number: int) -> bytes:
-        return _key(self._seeds[i], self.salt, "self", i, number)
+        return _key(self._secrets[i, j], self.salt, "pair", first, second, *info)
 
     def masked(self, number: int, parts: Sequence[np.ndarray]) -> np.ndarray:
         """What the nodes here send in a round, modulo 2**64.
@@ -274,17 +355,35 @@ class Session:
         if number != self._masked:
             raise RuntimeError("number must be the next round: a pad is used once.")
         self._masked += 1
-        sent = np.empty((len(parts), len(parts[0])), dtype=np.uint64)
-        for place, (i, part) in enumerate(zip(self.mine, parts, strict=True)):
-            total = part.view(np.uint64) + pad(self._self(i, number), len(part))
-            for j in self.neighbours[i]:
-                shared = pad(self._pair(i, j, number), len(part))
+        self._size = len(parts[0])
+        sent = [
+            part.view(np.uint64) + self._own_pad(i, number) + self._shared(i, self._all, number)
+            for i, part in zip(self.mine, parts, strict=True)
+        ]
+        return np.stack(sent).view(np.int64)
+
+    @property
+    def _all(self) -> np.ndarray:
+        return np.ones(self.n_nodes, dtype=bool)
+
+    def _own_pad(self, i: int, number: int) -> np.ndarray:
+        return pad(_key(self._seeds[i], self.salt, "self", i, number), self._size)
+
+    def _shared(self, i: int, among: np.ndarray, *info: Any) -> np.ndarray:
+        """Sum of the pads that a node has in common with some neighbours, which subtract them."""
+        total = np.zeros(self._size, dtype=np.uint64)
+        for j in self.neighbours[i]:
+            if among[j]:
+                shared = pad(self._pair(i, j, *info), self._size)
                 total = total + shared if i < j else total - shared
-            sent[place] = total
-        return sent.view(np.int64)
+        return total
 
     def openings(self, number: int, answered: np.ndarray) -> np.ndarray:
-        """Keys that the nodes here tell when it is settled who has answered, once a round.
+        """What the nodes here tell when it is settled who has answered, once a round.
+
+        Each tells the sum of its own pad and of those that it shares with nodes which have not
+        answered, under other pads that depend on who has. So they add up to what opens the sum
+        where all are told the same, and to nothing otherwise; no pad of a single node is told.
 
         Parameters
         ----------
@@ -294,63 +393,77 @@ class Session:
 
         Returns
         -------
-        ndarray of int64, shape (n_nodes_here, 4 * (1 + n_neighbours))
-            Of each node that has answered its own key, and those that it shares with neighbours
-            that have not, in their places; zeros elsewhere.
+        ndarray of int64, shape (n_nodes_here, size)
+            Zeros for nodes that have not answered.
         """
         if number != self._opened:
             raise RuntimeError(
-                "number must be the next round: one set of nodes is opened a round."
+                "number must be the next round: one set of nodes is opened in each."
             )
         self._opened += 1
-        told = []
-        for i in self.mine:
-            keys = [self._self(i, number) if answered[i] else bytes(_KEY)]
-            for j in self.neighbours[i]:
-                is_told = answered[i] and not answered[j]
-                keys.append(self._pair(i, j, number) if is_told else bytes(_KEY))
-            told.append(b"".join(keys))
-        return _as_words(told)
+        whom = hashlib.sha256(np.packbits(answered).tobytes()).hexdigest()
+        told = np.zeros((len(self.mine), self._size), dtype=np.uint64)
+        for place, i in enumerate(self.mine):
+            if answered[i]:
+                told[place] = self._own_pad(i, number) + self._shared(i, ~answered, number)
+                told[place] += self._shared(i, answered, number, "open", whom)
+        return told.view(np.int64)
 
     def sum(self, sent: np.ndarray, openings: np.ndarray, answered: np.ndarray) -> np.ndarray:
         """The sum of the parts of those who answered, which is all that messages tell.
 
         Parameters
         ----------
-        sent : ndarray of int64, shape (n_nodes, size)
-
-        openings : ndarray of int64, shape (n_nodes, 4 * (1 + n_neighbours))
+        sent, openings : ndarray of int64, shape (n_nodes, size)
 
         answered : ndarray of bool, shape (n_nodes,)
 
         Returns
         -------
         ndarray of int64, shape (size,)
+
+        Raises
+        ------
+        DistributedError
+            If it cannot be a sum of parts: nodes were told different things.
         """
-        size = sent.shape[1]
-        total = sent.view(np.uint64)[answered].sum(axis=0, dtype=np.uint64)
-        for i in np.flatnonzero(answered).tolist():
-            keys = openings[i].astype("<i8").tobytes()
-            total = total - pad(keys[:_KEY], size)
-            for place, j in enumerate(self.neighbours[i], start=1):
-                if not answered[j]:
-                    shared = pad(keys[_KEY * place : _KEY * (place + 1)], size)
-                    total = total - shared if i < j else total + shared
-        return total.view(np.int64)
+        masked, pads = (each.view(np.uint64)[answered].sum(axis=0) for each in (sent, openings))
+        total = (masked - pads).view(np.int64)
+        if (np.abs(total.astype(np.float64)) > _LIMIT_SUM).any():
+            raise DistributedError(
+                "The masks do not cancel: nodes were told different things about who answered, or "
+                "a message was changed. Nothing can be read, and the round stays charged."
+            )
+        return total
 
 
-def _private_keys(trust: SecureSums, mine: list[int], topology: Any) -> list[X25519PrivateKey]:
+def _contribution(engine: Any) -> bytes:
+    """Random bytes, the same ones when a fit is run again for the same messages."""
+    if hasattr(engine, "secret"):
+        return hashlib.sha256(b"contribution" + engine.secret()).digest()
+    return os.urandom(_KEY)
+
+
+def _private_keys(
+    trust: SecureSums, mine: list[int], topology: Any, engine: Any = None
+) -> list[X25519PrivateKey]:
+    if trust.private_keys is not None and not isinstance(trust.private_keys, Mapping):
+        raise ValueError(
+            "private_keys must be a mapping from nodes of this process to their keys."
+        )
     if trust.private_keys is None:
         if trust.node_keys is not None:
             raise ValueError(
                 "private_keys must have the keys of the nodes of this process where node_keys "
                 "pins them; got None."
             )
+        if hasattr(engine, "secret"):  # of the one node of a site
+            return [X25519PrivateKey.from_private_bytes(engine.secret())]
         return [X25519PrivateKey.generate() for _ in mine]
     found = []
     for node in mine:
         name = topology.name(node)
-        text = trust.private_keys.get(name)
+        text = trust.private_keys.get(name, trust.private_keys.get(node))
         try:
             found.append(X25519PrivateKey.from_private_bytes(bytes.fromhex(text)))
         except (TypeError, ValueError):
@@ -366,11 +479,24 @@ def _in_order(node_keys: Any, topology: Any) -> Iterable[Any]:
     return [node_keys.get(topology.name(node)) for node in range(topology.n_nodes)]
 
 
-def _neighbours(n_nodes: int, salt: bytes) -> list[list[int]]:
-    """Nodes that each node shares pads with: all, or those near it on a circle of random order."""
+def _reach(n_nodes: int, n_tolerated: int) -> int | None:
+    """Neighbours on either side of a circle of random order; None where all are neighbours.
+
+    Where as many nodes in a row are missing or collude, others could be cut off; that any are has
+    a probability of less than 2**-60.
+    """
     if n_nodes < _SPARSE:
+        return None
+    bad = max(n_tolerated, 1)
+    reach = math.ceil((_RARE + math.log2(n_nodes)) / math.log2(n_nodes / bad))
+    reach = max(reach, math.ceil(math.log2(n_nodes)))
+    return reach if 2 * reach < n_nodes - 1 else None
+
+
+def _neighbours(n_nodes: int, salt: bytes, reach: int | None) -> list[list[int]]:
+    """Nodes that each node shares pads with: all, or those near it on a circle of random order."""
+    if reach is None:
         return [[j for j in range(n_nodes) if j != i] for i in range(n_nodes)]
-    reach = math.ceil(math.log2(n_nodes))
     ranks = [hashlib.sha256(salt + i.to_bytes(8, "big")).digest() for i in range(n_nodes)]
     order = sorted(range(n_nodes), key=ranks.__getitem__)
     found = [[0]] * n_nodes

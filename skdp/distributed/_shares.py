@@ -74,10 +74,14 @@ def gaussian_part(
     drawn = float(n_numbers) * n_shares
     squares = (math.sqrt(drawn) + math.sqrt(drawn) / (2.0 * share) + t) ** 2
     kappa += (squares + 2.0 * drawn) / (_THEOREM_LIKELY * share**2)
-    if kappa > _LIMIT_KAPPA or not 4.0 * _LIMIT_KAPPA <= target.epsilon <= MOST_EPSILON:
+    if not 4.0 * _LIMIT_KAPPA <= target.epsilon <= MOST_EPSILON:
         raise ValueError(
-            f"epsilon must be between {4.0 * _LIMIT_KAPPA:.2g} and {MOST_EPSILON:g}, and numbers "
-            f"be fewer than {n_numbers:,}, for Gaussian noise in shares; got {target.epsilon:g}."
+            f"epsilon must be between {4.0 * _LIMIT_KAPPA:.2g} and {MOST_EPSILON:g} for Gaussian "
+            f"noise in shares; got {target.epsilon:g}."
+        )
+    if kappa > _LIMIT_KAPPA:
+        raise ValueError(
+            f"columns of X must be fewer for Gaussian noise in shares of {n_numbers:,} numbers."
         )
     epsilon = target.epsilon - 2.0 * _LIMIT_KAPPA
     delta = target.delta * _SHARE_OF_DELTA
@@ -166,7 +170,7 @@ class SharedNoise:
             return source.normal(size, self.scale / math.sqrt(self.n_shares))
         return source.polya(size, self.scale, 1.0 / self.n_shares)
 
-    def check_span(self, n_units: int) -> None:
+    def check_span(self, n_units: int, *, margin: float = 1.0) -> None:
         """Refuse sums that could wrap around, which would tell nothing and be wrong.
 
         All of it is in units of the sensitivity, so that it can be said before there are rows.
@@ -176,10 +180,13 @@ class SharedNoise:
         n_units : int
             Public number of rows, or users, of all nodes, none of which has more than the
             sensitivity.
+
+        margin : float, default=1.0
+            By which steps of another sensitivity may be finer.
         """
         span = self.lattice.sensitivity / self.lattice.step * n_units
         widest = _LIMIT_POLYA if self.law.kind == "laplace" else math.inf
-        if span + 60.0 * self.scale > _LIMIT_SUM or self.scale > widest:
+        if margin * (span + 60.0 * self.scale) > _LIMIT_SUM or margin * self.scale > widest:
             raise ValueError(
                 "epsilon must be nearer to 1, or rows and columns be fewer: numbers of sums "
                 f"would not fit into 64 bits. One of them would satisfy {self.law.guarantee}"

@@ -141,10 +141,11 @@ class GossipStream:
             return self.whitened.form.release.of_unit(n_records, unit)
         return self.plan.release.of_unit(n_records, self.plan.update.batch_size, unit)
 
-    def after_whitened(self, form, engine, data, counts, progress):
+    def after_whitened(self, form, session, engine, data, counts, progress):
         """What the nodes know after a fit in the form that whitens; as for `after`."""
         plan = self.plan
-        run = WhitenedRun(form, *form.run(engine, plan.topology, plan.sources, data, progress))
+        network = form.network(engine, plan.topology, session)
+        run = WhitenedRun(form, *form.run(network, plan.sources, data, progress))
         sizes = dict(rows_here=data.n_units, rows_of=counts, n_seen=int(counts.sum()))
         return replace(self, whitened=run, **sizes)
 
@@ -238,14 +239,13 @@ class GossipStream:
 
     def _whitened(self, run, engine):
         """Latest parameters of nodes; coefficients and intercepts of these and of their mean."""
-        both = []
-        for here in (run.coef, run.intercept):
-            every = engine.collect(here)
-            mean = every.mean(axis=0, keepdims=True)
-            if run.form.trust != "nodes":  # all know the same, to the bit
-                mean = every[:1]
-            both.append(np.concatenate([every, mean]))
-        return engine.collect(run.in_units_of(self.plan)), *both
+        here = run.in_units_of(self.plan), run.coef, run.intercept
+        if run.form.trust != "nodes":  # all know the same, to the bit
+            n_nodes = self.plan.topology.n_nodes
+            latest, *both = (np.repeat(part[:1], n_nodes + 1, axis=0) for part in here)
+            return latest[:-1], *both
+        latest, *both = map(engine.collect, here)
+        return latest, *(np.append(every, every.mean(axis=0, keepdims=True), 0) for every in both)
 
     def _paper(self, engine):
         """The same for the paper's form."""

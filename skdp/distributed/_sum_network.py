@@ -10,10 +10,25 @@ from skdp._random._source import NoiseSource
 from skdp._recording import is_recorded
 from skdp.distributed._secure_sums import SecureSums, Session
 from skdp.distributed._shares import SharedNoise
+from skdp.distributed._together import Together
 from skdp.exceptions import DistributedError
 from skdp.learner._descent import half_of
 from skdp.mechanisms import NoiseLaw
 from skdp.rows import _sums
+
+
+def met(trust: SecureSums, engine: Any, topology: Any) -> Session:
+    """Session of nodes that have told each other their keys, before anybody is charged."""
+    with Together(engine):
+        if engine.is_distributed and is_recorded():
+            raise DistributedError("Secure sums over several processes cannot be recorded.")
+        trust.check_process(engine, topology)
+        session = Session(trust, engine, topology)
+    committed = None if session.reach is None else engine.collect(session.commitments)
+    told = engine.collect(session.told)
+    with Together(engine):
+        session.meet(told, committed)
+    return session
 
 
 class SumNetwork:
@@ -24,12 +39,13 @@ class SumNetwork:
     engine : Engine
         Open.
 
-    topology : Topology
-
     trust : SecureSums
 
     counts : ndarray of int, shape (n_nodes,)
         Public numbers of rows, or users.
+
+    session : Session
+        Whose nodes have met.
 
     Attributes
     ----------
@@ -40,11 +56,13 @@ class SumNetwork:
         One over the rows of those who answered last.
     """
 
-    def __init__(self, engine: Any, topology: Any, trust: SecureSums, counts: np.ndarray) -> None:
+    def __init__(
+        self, engine: Any, trust: SecureSums, counts: np.ndarray, session: Session
+    ) -> None:
         self.engine, self.nodes, self.counts = engine, engine.mine, counts
         self.mine, self.n_nodes = np.zeros(1, dtype=int), len(counts)
         self.n_shares = self.n_nodes - trust.n_tolerated(self.n_nodes)
-        self._session, self._number = Session(trust, engine, topology), 0
+        self._session, self._number = session, 0
         self._heard_of(np.ones(self.n_nodes, dtype=bool))
 
     def _heard_of(self, answered: np.ndarray) -> None:
@@ -142,8 +160,6 @@ class SumNetwork:
             here = np.flatnonzero(answered).tolist()
             surplus = sum((shares[i] for i in here[self.n_shares :]), start=surplus)
             exact = sum((rounded[i] for i in here), start=np.zeros(size, dtype=np.int64))
-        elif is_recorded():
-            raise DistributedError("Secure sums over several processes cannot be recorded.")
         step = shared.lattice.step
         declared = sensitivity + 2.0 * error
         noisy = law.made(exact * step, (total - surplus) * step, shared.lattice, declared, purpose)

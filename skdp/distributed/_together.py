@@ -35,11 +35,12 @@ class Together:
             self.engine.agree(error, self.token)
 
 
-def asked(ledger, guarantee):
+def asked(ledger, guarantee, *, has_charged=False):
     """Raise what the charge would raise; otherwise, which ledger it is. Nothing is written."""
     if ledger is None:
         return None
-    ledger.check(guarantee)
+    if not has_charged:
+        ledger.check(guarantee)
     if ledger.path is None:
         return ledger.identity
     for place in (ledger.path, os.path.dirname(ledger.path)):  # its journal stands beside it

@@ -77,8 +77,9 @@ class WhitenedForm:
         if x_l1_norm is not None:
             row_l1 = x_l1_norm + constant
             row_l1 *= (1 + _TOLERANCE * (n_features + 1 + _TOLERANCE_FURTHER)) / unit
+        target = target_of(estimator, protects)
         release = WhitenedGossip.plan(
-            target_of(estimator, protects),
+            target.with_caveats(*estimator._assumptions(protects)),
             loss=loss_of(PaperAlgorithm(), n_classes),
             n_features=n_features + 1,
             row_norm=RowBlocks.norm_bound(x_norm, constant, n_features + 1) / unit,
@@ -95,8 +96,8 @@ class WhitenedForm:
         topology.check(0, (release.rules.n_rounds + 1) * mixings[0])
         return cls(release, x_norm, x_l1_norm, constant, unit, mixings, trust, np.asarray(counts))
 
-    def run(self, engine, topology, sources, data, progress):
-        """Run all rounds over the rows of this process.
+    def network(self, engine, topology, session):
+        """What the nodes of this process release to, and hear of others.
 
         Parameters
         ----------
@@ -104,6 +105,24 @@ class WhitenedForm:
             Open.
 
         topology : Topology
+
+        session : Session or None
+            Of secure sums.
+
+        Returns
+        -------
+        Network or SumNetwork
+        """
+        if session is None:
+            return Network(engine, topology, self.release.weights, *self.mixings)
+        return SumNetwork(engine, self.trust, self.counts, session)
+
+    def run(self, network, sources, data, progress):
+        """Run all rounds over the rows of this process.
+
+        Parameters
+        ----------
+        network : Network or SumNetwork
 
         sources : tuple of NoiseSource
 
@@ -121,7 +140,7 @@ class WhitenedForm:
         if self.x_l1_norm is not None:
             X = clipped_in_l1(X, self.x_norm, self.x_l1_norm)
         order = np.argsort(here, kind="stable")
-        bounds = np.searchsorted(here[order], np.arange(len(engine.mine) + 1))
+        bounds = np.searchsorted(here[order], np.arange(len(network.nodes) + 1))
         nodes = []
         for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             mine = order[start:stop]
@@ -134,13 +153,8 @@ class WhitenedForm:
                 users=owners_among(data.users, mine),
             )
             nodes.append(rows)
-        network: Any
-        if self.trust == "nodes":
-            network = Network(engine, topology, self.release.weights, *self.mixings)
-        else:
-            network = SumNetwork(engine, topology, self.trust, self.counts)
         weights = self.release(nodes, network, sources, progress)
         progress.close()
         if self.trust != "nodes":  # what all nodes know
-            weights = np.repeat(weights, len(engine.mine), axis=0)
+            weights = np.repeat(weights, len(network.nodes), axis=0)
         return weights[..., :-1] / self.unit, weights[..., -1] * (self.constant / self.unit)

@@ -464,7 +464,7 @@ def run_whitened(
 
 
 _LIMIT_COUNTS = 1e-3  # of epsilon: with less, noise has more lattice steps than integers hold
-_LIMIT_ROUNDS = 100
+_LIMIT_ROUNDS, _LIMIT_RELEASES = 100, 200
 _LIMIT_SIGNAL = 1e9
 _THEOREM_NESTEROV = 3.0  # momentum t / (t + 3)
 
@@ -788,8 +788,8 @@ class WhitenedGossip:
         if target.delta > 0.0 and n_shares is not None:
             budget = shares.gaussian_part(
                 target,
-                n_numbers=(_LIMIT_ROUNDS + 1) * size + n_features * (n_features + 1) // 2,
-                n_releases=_LIMIT_ROUNDS + 2,
+                n_numbers=_LIMIT_RELEASES * size + n_features * (n_features + 1) // 2,
+                n_releases=_LIMIT_RELEASES,
                 n_shares=n_shares,
             )
         source = (
@@ -815,7 +815,7 @@ class WhitenedGossip:
         )
         rules = plan_whitened(
             n_samples=weights.n_samples / louder,
-            n_nodes=len(weights.counts),
+            n_nodes=len(counts),
             n_features=n_features,
             loss=loss,
             row_norm=row_norm,
@@ -838,7 +838,10 @@ class WhitenedGossip:
                 noise = shares.SharedNoise.plan(
                     law, sensitivity=1.0, error=0.0, size=length, n_shares=n_shares
                 )
-                noise.check_span(int(counts.sum()))
+                # The real sensitivity is another multiple of a power of two, with an error.
+                noise.check_span(int(counts.sum()), margin=4.0)
+            if rules.n_rounds + 2 > _LIMIT_RELEASES:
+                raise ValueError("epsilon must be smaller: a fit would have too many rounds.")
         most = int(counts.max(initial=0))
         parts = loss, n_features, row_norm, weights, rules, budget, guarantee
         return cls(*parts, n_shares=n_shares, most_rows=most, n_nodes=len(counts))

@@ -11,7 +11,9 @@ class Engine(Protocol):
     """Carries released messages between nodes; each process runs some of them.
 
     Every method is collective: all processes call it, in the same order. Only released
-    parameters and public numbers are ever given to it.
+    parameters, public numbers and, for secure sums, masked ones are ever given to it. An engine
+    whose processes may be missing also has ``collect_some(values)``: as `collect`, with an array
+    of bool that says which nodes have sent theirs, the same in all processes.
     """
 
     def open(self, topology: Topology, width: int) -> None:
@@ -47,7 +49,7 @@ class Engine(Protocol):
         """
 
     def collect(self, values: np.ndarray) -> np.ndarray:
-        """Gather released or public values of all nodes, in the order of nodes.
+        """Gather released, public or masked values of all nodes, in the order of nodes.
 
         Parameters
         ----------

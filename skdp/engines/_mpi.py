@@ -345,7 +345,7 @@ class MPIEngine:
     Every process runs the same script and calls ``fit`` with the rows of its own nodes. Process
     ``r`` of ``size`` runs nodes ``floor(r n_nodes / size)`` to ``floor((r + 1) n_nodes / size) -
     1``. In a round each process sends the released parameters of a node to the processes that run
-    a neighbour of it, and nothing else.
+    a neighbour of it, and nothing else. With secure sums it sends all others masked numbers.
 
     Privacy: what leaves a process is what `exchange` and `collect` are given, and in `agree` the
     type of an error and a token, which must be public: other processes learn the SHA-256 of the

@@ -586,6 +586,10 @@ class StatedGuarantee(Explained, GuaranteeView):
         """Whether what a fit releases depends on how many rows there are, if that is public."""
         return False
 
+    def _assumptions(self, unit):
+        """What a guarantee rests on that nothing checks, in words, with parameters checked."""
+        return ()
+
     @property
     def _takes_columns(self):
         """Whether rows are best as columns in [-1, 1], neither splines nor scaled to one norm."""

@@ -259,6 +259,8 @@ class Plan:
             check_own_budget(leaf, model)
             leaf.estimator.set_params(adjacency=model.adjacency)
         plan = cls(steps, schema, node, learn, walk.free, walk.caveats)
+        for leaf in learn:
+            plan.caveats += leaf.estimator._assumptions(unit)
         if unit == "user":
             plan.give_to_users()
         suit_model(plan, plan.target(model), n_units)
@@ -355,7 +357,6 @@ class Plan:
     def give_to_users(self):
         """Let all steps learn from users, if they can."""
         for leaf in self.learn:
-            self.caveats += getattr(leaf.estimator, "_user_caveats", ())
             if leaf.around is not None:
                 raise ValueError(
                     "groups must be None where another estimator stands around the one that "

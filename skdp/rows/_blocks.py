@@ -541,7 +541,9 @@ class RowBlocks(Blocks):
         # Longest chain of additions behind a score.
         self.n_terms = _sums.score_terms(self.n_features)
         if self.is_sparse:
-            self.n_terms = max((int(np.diff(r.indptr).max()) for r, _ in self.blocks), default=0)
+            self.n_terms = max(
+                (int(np.diff(r.indptr).max(initial=0)) for r, _ in self.blocks), default=0
+            )
         if users is not None:
             self.users = Users(users.codes[self._order], users.n_users)
             each = itertools.pairwise(self._bounds)

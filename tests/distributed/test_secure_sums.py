@@ -18,12 +18,15 @@ from sklearn.preprocessing import normalize
 from skdp import config_context
 from skdp._random import noise_source
 from skdp.distributed import DistributedDPClassifier, SecureSums
-from skdp.distributed._secure_sums import Session, _key, _neighbours, pad
+from skdp.distributed._secure_sums import Session, _key, _neighbours, _reach, pad
 from skdp.distributed._shares import SharedNoise, gaussian_part, of_unit
+from skdp.distributed._sum_network import met
 from skdp.engines import LocalEngine
 from skdp.exceptions import DistributedError
 from skdp.linear_model import DPLogisticRegression
 from skdp.mechanisms import NoiseLaw
+from skdp.pipeline import DPPipeline
+from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 from skdp.topology import make_topology
 
@@ -121,7 +124,7 @@ def test_the_whole_is_nearly_the_gaussian_of_the_target():
     part = gaussian_part(target, n_numbers=500_000, n_releases=102, n_shares=512)
     assert 0.998 * target.gaussian_target().mu < part.mu < target.gaussian_target().mu
     assert 0.999 < of_unit(part, target).epsilon < 1.01
-    with pytest.raises(ValueError, match="epsilon must be between"):
+    with pytest.raises(ValueError, match="columns of X must be fewer"):
         gaussian_part(target, n_numbers=2**40, n_releases=1, n_shares=2)
     with pytest.raises(ValueError, match="it is promised nothing"):
         of_unit(GaussianDP(100.0, unit="node"), target)
@@ -170,7 +173,7 @@ def test_pads_are_those_of_the_standards():
 def session(n_nodes=5, **trust):
     engine, topology = LocalEngine(), make_topology("complete", n_nodes)
     engine.open(topology, 1)
-    return Session(SecureSums(**trust), engine, topology)
+    return met(SecureSums(**trust), engine, topology)
 
 
 def parts(n_nodes, size=50, seed=0):
@@ -189,16 +192,39 @@ def test_a_round_tells_the_sum_of_those_who_answered(n_nodes, n_gone):
         assert_array_equal(found, np.sum(numbers, axis=0) - n_gone * numbers[0])
 
 
-def test_of_each_node_either_its_own_key_is_told_or_those_it_shares():
+def test_nodes_that_are_told_different_things_open_nothing():
     one, n_nodes = session(6), 6
-    one.masked(0, parts(n_nodes))
-    answered = np.array([True, True, False, True, True, True])
-    openings = one.openings(0, answered).reshape(n_nodes, -1, 4)
-    told = openings.any(axis=2)  # keys are zeros where they are not told
-    for node in range(n_nodes):
-        assert told[node, 0] == answered[node]
-        for place, other in enumerate(one.neighbours[node], start=1):
-            assert told[node, place] == (answered[node] and not answered[other])
+    sent = one.masked(0, parts(n_nodes))
+    fewer = np.array([True, True, False, True, True, True])
+    everyone, lied_to = np.ones(n_nodes, dtype=bool), copy.copy(one)
+    openings = one.openings(0, fewer)
+    openings[2] = lied_to.openings(0, everyone)[2]  # it believes that it is among them
+    assert_array_equal(
+        one.sum(sent, openings, fewer), np.delete(parts(n_nodes), 2, axis=0).sum(axis=0)
+    )
+    with pytest.raises(DistributedError, match="The masks do not cancel"):
+        one.sum(sent, openings, everyone)
+    one.masked(1, parts(n_nodes))
+    assert not one.openings(1, fewer)[2].any()
+
+
+def test_messages_of_another_fit_are_refused():
+    engine, topology = LocalEngine(), make_topology("complete", 4)
+    engine.open(topology, 1)
+    keys = [SecureSums.make_key() for _ in range(4)]
+    trust = SecureSums(1, [told for _, told in keys], {i: own for i, (own, _) in enumerate(keys)})
+    first, second = (Session(trust, engine, topology) for _ in range(2))
+    first.meet(first.told)
+    with pytest.raises(DistributedError, match="changed or repeated messages"):
+        second.meet(first.told)
+    with pytest.raises(DistributedError, match="committed itself"):
+        second.meet(second.told, first.commitments)
+    free = Session(SecureSums(1), engine, topology)
+    weak = free.told.copy()
+    weak[1, :4] = 0  # a point of low order
+    free.mine, free._own = [0], free._own[:1]  # one site, which hears of others
+    with pytest.raises(DistributedError, match="is no key of X25519"):
+        free.meet(weak)
 
 
 def test_a_pad_is_used_once_and_one_set_of_nodes_is_opened():
@@ -207,7 +233,7 @@ def test_a_pad_is_used_once_and_one_set_of_nodes_is_opened():
     one.openings(0, everyone)
     with pytest.raises(RuntimeError, match="a pad is used once"):
         one.masked(0, parts(4))
-    with pytest.raises(RuntimeError, match="one set of nodes is opened a round"):
+    with pytest.raises(RuntimeError, match="one set of nodes is opened in each"):
         one.openings(0, np.array([True, True, True, False]))
     second = one.masked(1, parts(4))
     assert not (first == second).any()
@@ -215,37 +241,40 @@ def test_a_pad_is_used_once_and_one_set_of_nodes_is_opened():
     assert not (first == again).any()
 
 
-@pytest.mark.parametrize("what", ["part", "part of one who is gone", "without the last node"])
+@pytest.mark.parametrize("what", ["part", "opening", "both", "part of one who is gone", "two"])
 def test_what_travels_is_uniform(what):
-    """The lowest byte of what can be computed without a key that is told nobody."""
+    """The lowest byte of what can be computed of messages without a key."""
     one, size, n_nodes = session(4), 100_000, 4
     numbers = [np.full(size, 77 + node) for node in range(n_nodes)]
-    sent = one.masked(0, numbers)
+    sent = one.masked(0, numbers).view(np.uint64)
     answered = np.array([True, True, True, what != "part of one who is gone"])
-    openings = one.openings(0, answered)
-    if what == "part":
-        seen = sent[0].view(np.uint64)
-    elif what == "part of one who is gone":  # all keys that others share with it are told
-        seen = sent[3].view(np.uint64).copy()
-        for node in range(3):
-            place = 1 + one.neighbours[node].index(3)
-            key = openings[node, 4 * place : 4 * place + 4].astype("<i8").tobytes()
-            seen += pad(key, size)
-    else:
-        fewer = np.array([True, True, True, False])
-        seen = one.sum(sent, openings, fewer).view(np.uint64)
+    openings = one.openings(0, answered).view(np.uint64)
+    seen = {
+        "part": lambda: sent[0],
+        "opening": lambda: openings[0],
+        "both": lambda: sent[0] - openings[0],
+        "part of one who is gone": lambda: sent[3] + sent[:3].sum(axis=0) - openings.sum(axis=0),
+        "two": lambda: sent[:2].sum(axis=0) - openings[:2].sum(axis=0),
+    }[what]()
     counts = np.bincount((seen & np.uint64(255)).astype(int), minlength=256)
     assert stats.chisquare(counts).pvalue > ALARM
 
 
-@pytest.mark.parametrize("n_nodes", [3, 64, 100])
-def test_nodes_share_masks_with_each_other(n_nodes):
-    neighbours = _neighbours(n_nodes, b"salt")
-    n_each = n_nodes - 1 if n_nodes < 64 else 2 * math.ceil(math.log2(n_nodes))
+@pytest.mark.parametrize(("n_nodes", "n_tolerated"), [(3, 1), (64, 7), (512, 0), (512, 52)])
+def test_nodes_share_masks_with_each_other(n_nodes, n_tolerated):
+    reach = _reach(n_nodes, n_tolerated)
+    neighbours = _neighbours(n_nodes, b"salt", reach)
+    n_each = n_nodes - 1 if reach is None else 2 * reach
     for node, others in enumerate(neighbours):
         assert len(set(others)) == len(others) == n_each and node not in others
         assert all(node in neighbours[other] for other in others)
-    assert neighbours != _neighbours(n_nodes, b"other") or n_nodes < 64
+    assert reach is None or neighbours != _neighbours(n_nodes, b"other", reach)
+    # So many in a row are missing or collude with a probability of 2**-60 at most.
+    assert reach is None or n_nodes * (max(n_tolerated, 1) / n_nodes) ** reach <= 2.0**-60
+
+
+def test_many_who_may_be_missing_have_masks_with_all():
+    assert _reach(64, 31) is None and _reach(1000, 480) is not None
 
 
 # Models
@@ -340,15 +369,17 @@ def test_the_noise_covers_tolerated_shares():
     ("options", "words"),
     [
         ({"trust": "curator"}, "trust must be 'nodes' or a SecureSums; got 'curator'"),
-        ({"trust": SecureSums(0.5)}, "tolerates must be a share of the nodes"),
+        ({"trust": SecureSums(8)}, "tolerates must be a share of the nodes"),
         ({"trust": SecureSums(1.5)}, "tolerates must be a share of the nodes"),
         ({"trust": SecureSums(True)}, "tolerates must be a share of the nodes"),
-        ({"trust": SecureSums(node_keys=["a"])}, "node_keys must have one fingerprint for each"),
-        ({"trust": SecureSums(node_keys=["a"] * 8)}, "private_keys must have the keys"),
+        ({"trust": SecureSums(node_keys=["a"] * 8)}, "node_keys must have a fingerprint of its"),
+        ({"trust": SecureSums(node_keys=5)}, "node_keys must have a fingerprint of its own"),
+        ({"trust": SecureSums(node_keys=list("abcdefgh"))}, "private_keys must have the keys"),
         (
-            {"trust": SecureSums(node_keys=["a"] * 8, private_keys={0: "z"})},
+            {"trust": SecureSums(node_keys=list("abcdefgh"), private_keys={0: "z"})},
             "private_keys must have 64 hexadecimal digits for node 0",
         ),
+        ({"trust": SecureSums(private_keys=["z"])}, "private_keys must be a mapping"),
         ({"epsilon": 1e5}, "epsilon must be between"),
         ({"epsilon": 1e-9, "delta": 0.0}, "epsilon must be larger"),
         ({"epsilon": 2e-7, "delta": 0.0}, "epsilon must be nearer to 1"),
@@ -382,13 +413,47 @@ def test_keys_are_pinned_and_leave_no_trace():
     assert clone(model).trust is copy.deepcopy(model).trust is trust
     assert pickle.loads(pickle.dumps(trust)).private_keys is None
     swapped = SecureSums(node_keys=[told for _, told in keys[::-1]], private_keys=private)
-    with pytest.raises(DistributedError, match="node 0 is not the one that node_keys pins"):
+    with pytest.raises(ValueError, match="got another one for node 0"):
         network(trust=swapped).fit(X, y)
+    engine, topology = LocalEngine(), make_topology("ring", 8)
+    engine.open(topology, 1)
+    arrived = Session(trust, engine, topology)
+    changed = Session(SecureSums(), engine, topology).told
+    changed[0] = arrived.told[0]
+    arrived.mine, arrived._own = [0], arrived._own[:1]  # one site, which hears of others
+    with pytest.raises(DistributedError, match="node 1 is not the one that node_keys pins"):
+        arrived.meet(changed)
     by_name = SecureSums(
         node_keys={f"n{i}": told for i, (_, told) in enumerate(keys)},
         private_keys={f"n{i}": own for i, (own, _) in enumerate(keys)},
     )
     network(trust=by_name, node_names=[f"n{i}" for i in range(8)]).fit(X, y)
+
+
+def test_a_process_is_no_larger_than_what_is_tolerated():
+    engine, topology = LocalEngine(), make_topology("ring", 8)
+    engine.open(topology, 1)
+    engine.is_distributed, engine.mine = True, np.arange(2)
+    with pytest.raises(ValueError, match="tolerates must be at least 2, the number of nodes"):
+        SecureSums(1).check_process(engine, topology)
+    SecureSums(2).check_process(engine, topology)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-4])
+def test_pipelines_take_them(delta):
+    X, y = problem()
+    ledger = BudgetLedger(epsilon=8.0, delta=1e-3)
+    steps = [("scale", DPQuantileScaler()), ("model", network(epsilon=1.0, delta=0.0))]
+    model = DPPipeline(steps, epsilon=8.0, delta=delta, ledger=ledger).fit(X, y)
+    assert model.guarantee_.epsilon == 8.0
+    for guarantee in (model.guarantee_, ledger.spent(), model.named_steps["model"].guarantee_):
+        assert guarantee.caveats == ("secure sums: at most 1 of 8 nodes drop out or collude",)
+
+
+def test_a_node_without_users_has_sparse_rows_as_well():
+    X, y = problem()
+    ids = np.arange(40) // 20
+    network(n_nodes=3).fit(csr_array(X[:40]), y[:40], groups=ids)
 
 
 def test_guarantees_of_users_and_nodes_follow():

@@ -346,16 +346,15 @@ class UserCalls:
         participation = Participation(is_stated=self.user_calls == "stated")
         return int(self.max_calls_per_user), participation
 
-    @property
-    def _user_caveats(self) -> tuple[str, ...]:
-        if self.user_calls != "stated":
+    def _assumptions(self, unit: str) -> tuple[str, ...]:
+        if unit != "user" or self.user_calls != "stated":
             return ()
         most = short_repr(self.max_calls_per_user)
         return (f"stated by the caller: no user comes in more than {most} call(s)",)
 
     def _target(self, unit: str = "record") -> ApproxDP:
         target = super()._target(unit)  # type: ignore[misc]
-        return target.with_caveats(*self._user_caveats) if unit == "user" else target
+        return target.with_caveats(*self._assumptions(unit))
 
 
 @dataclass(frozen=True, kw_only=True)

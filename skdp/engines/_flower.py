@@ -1,0 +1,199 @@
+"""Sites that run Flower: a server app that passes on messages, and a client app for each site."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from skdp._validation import positive, short_repr
+from skdp.engines._relay import Relay, Site, SiteLog
+from skdp.exceptions import DistributedError
+
+_RECORD = "skdp"  # name of what travels
+_PAUSE = 0.5  # seconds between looks for sites
+
+
+def _flower() -> Any:
+    try:
+        import flwr
+        import flwr.app
+        import flwr.clientapp
+        import flwr.serverapp
+    except ImportError as error:
+        raise ImportError('Flower is needed: pip install "skdp[flower]"') from error
+    return flwr
+
+
+def flower_client(
+    learn: Callable[[Any, Any], Any],
+    *,
+    finish: Callable[[Any, Any], Any] | None = None,
+    checkpoint: Any = None,
+) -> Any:
+    """Client app of one site, which is one node of the network.
+
+    Flower starts the app anew for each message. So ``learn`` runs as often as there are steps,
+    with the messages so far, and stops where others have to be heard. It must load the same rows
+    each time.
+
+    Privacy: what leaves the site is masked, released or public, as for
+    `~skdp.distributed.SecureSums`; without these a fit is refused. Flower's own log may hold the
+    type of an error.
+
+    Parameters
+    ----------
+    learn : callable
+        ``learn(engine, context)`` returns a `~skdp.distributed.DistributedDPClassifier` with that
+        ``engine``, secure sums and ``n_nodes`` sites, fitted to the rows of this site. ``context``
+        is Flower's, with ``node_config`` and ``run_config``.
+
+    finish : callable, default=None
+        ``finish(model, context)`` is called once when the model is there, to save it.
+
+    checkpoint : path-like, default=None
+        Folder of this site and of one fit. A site or a run that was killed goes on from it with
+        the same bits, and without another charge. It holds results, own messages and a key of this
+        site, and no row; keep it from others. None keeps that in Flower's state of the run.
+
+    Returns
+    -------
+    flwr.clientapp.ClientApp
+        The number of the site is ``partition-id`` of its node config, from 0.
+    """
+    flwr = _flower()
+    app = flwr.clientapp.ClientApp()
+
+    @app.query()
+    def answer(message: Any, context: Any) -> Any:
+        asked = dict(message.content[_RECORD])
+        kept = {} if checkpoint is not None else dict(context.state.get(_RECORD, {}))
+        log = SiteLog(checkpoint, kept)
+        site = Site(
+            _number_of(context),
+            int(asked["n_nodes"]),
+            lambda engine: learn(engine, context),
+            None if finish is None else lambda model: finish(model, context),
+            log,
+        )
+        reply = site.answer({**asked, "results": asked.get("results", [])})
+        if checkpoint is None:
+            context.state[_RECORD] = flwr.app.ConfigRecord(log.entries)
+        if site.failed is not None:
+            paid = "was" if log.get("charged") else "was not"
+            print(f"skdp: {site.failed!r}. The ledger of this site {paid} charged.", flush=True)
+        told = {name: value for name, value in reply.items() if value is not None}
+        content = flwr.app.RecordDict({_RECORD: flwr.app.ConfigRecord(told)})
+        return flwr.app.Message(content, reply_to=message)
+
+    return app
+
+
+def _number_of(context: Any) -> int:
+    number = context.node_config.get("partition-id")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ValueError(
+            "node-config must have partition-id, the number of the site from 0; got "
+            f"{short_repr(number)}."
+        )
+    return number
+
+
+def flower_server(n_nodes: int, *, tolerates: int = 0, patience: float = 600.0) -> Any:
+    """Server app, which passes on the messages of the sites and can read none but the sums.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Number of sites.
+
+    tolerates : int, default=0
+        Sites that may be missing in a step, as ``tolerates`` of secure sums.
+
+    patience : float, default=600.0
+        Seconds to wait for a site in a step.
+
+    Returns
+    -------
+    flwr.serverapp.ServerApp
+        It keeps nothing: where it was killed, sites with checkpoints tell another one the results.
+    """
+    flwr = _flower()
+    positive(patience=patience)
+    app = flwr.serverapp.ServerApp()
+
+    @app.main()
+    def main(grid: Any, context: Any) -> None:
+        relay = Relay(n_nodes, n_nodes - tolerates)
+        run_relay(relay, _Sites(flwr, grid, relay, patience).ask, patience)
+
+    return app
+
+
+def run_relay(
+    relay: Relay,
+    ask: Callable[[dict[int, dict[str, Any]]], list[dict[str, Any]]],
+    patience: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Pass on messages until all sites are done.
+
+    Parameters
+    ----------
+    relay : Relay
+
+    ask : callable
+        ``ask(messages)`` sends one to each site, by its number, and returns the replies that came.
+
+    patience : float
+        Seconds.
+
+    clock : callable, default=time.monotonic
+    """
+    begun = clock()
+    while len(relay.done) < relay.n_nodes:
+        wanted = relay.wanted
+        for reply in ask({node: relay.message_for(node) for node in wanted}):
+            relay.take(reply)
+        is_late = clock() - begun > patience
+        if relay.is_complete or (is_late and relay.has_heard):
+            relay.close()
+            begun = clock()
+        elif is_late and len(relay.done) >= relay.least:
+            return
+        elif is_late:
+            raise DistributedError(f"Sites {relay.wanted} have not answered for {patience:g} s.")
+
+
+class _Sites:
+    """Sites by their numbers, which they say with each answer, and Flower's names of them."""
+
+    def __init__(self, flwr: Any, grid: Any, relay: Relay, patience: float) -> None:
+        self.flwr, self.grid, self.relay, self.patience = flwr, grid, relay, patience
+        self.numbers: dict[int, int] = {}
+
+    def ask(self, messages: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+        """Send each site its message, and those that are new one without results."""
+        app, sent = self.flwr.app, []
+        new = {"first": 0, "known": len(self.relay.results), "results": []}
+        for name in self.grid.get_node_ids():
+            number = self.numbers.get(name)
+            if number is not None and number not in messages:
+                continue
+            message = new if number is None else messages[number]
+            asked = {**message, "n_nodes": self.relay.n_nodes}
+            if not asked["results"]:
+                del asked["results"]
+            content = app.RecordDict({_RECORD: app.ConfigRecord(asked)})
+            sent.append(app.Message(content, name, "query"))
+        found = []
+        for reply in self.grid.send_and_receive(sent, timeout=self.patience) if sent else ():
+            if not reply.has_content():
+                continue  # the site was killed, or its app has failed
+            told = dict(reply.content[_RECORD])
+            name = reply.metadata.src_node_id
+            number = self.numbers.setdefault(name, int(told["node"]))
+            if list(self.numbers.values()).count(number) > 1:
+                raise DistributedError(f"Two sites say that they are number {number}.")
+            found.append(told)
+        if not found:
+            time.sleep(_PAUSE)
+        return found

@@ -1,0 +1,5 @@
+"""What the server runs."""
+
+from skdp.engines import flower_server
+
+app = flower_server(n_nodes=3, patience=120.0)

@@ -1,0 +1,255 @@
+"""Sites that are started for each message: the same bits, whatever is killed, late or repeated."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import normalize
+
+from skdp import config_context
+from skdp.distributed import DistributedDPClassifier, SecureSums
+from skdp.engines._flower import run_relay
+from skdp.engines._relay import Relay, Site, SiteLog, packed, unpacked
+from skdp.exceptions import DistributedError, PrivacyWarning
+from skdp.privacy import BudgetLedger
+
+N = 3
+
+
+def rows(node):
+    X, y = load_breast_cancer(return_X_y=True)
+    return normalize(X)[node::N], y[node::N]
+
+
+def model(**options):
+    params = dict(epsilon=8.0, delta=0.0, n_nodes=N, classes=[0, 1], trust=SecureSums(1))
+    return DistributedDPClassifier(**params | options)
+
+
+class Sites:
+    """Three sites and the wire between them and a server."""
+
+    def __init__(self, folder=None, found=None, learn=None, **options):
+        self.folder, self.options, self.found = folder, options, {} if found is None else found
+        self.learn = learn or (lambda engine, node, own: own.fit(*rows(node)))
+        self.ledgers = [BudgetLedger(epsilon=9.0) for _ in range(N)]
+        self.logs, self.n_runs = [None] * N, 0
+        self.refused = set()
+
+    def site(self, node):
+        def learn(engine):
+            self.n_runs += 1
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)
+                own = model(engine=engine, ledger=self.ledgers[node], **self.options)
+                return self.learn(engine, node, own)
+
+        if self.folder is not None:
+            log = SiteLog(self.folder / str(node))
+        else:
+            log = self.logs[node] = self.logs[node] or SiteLog()
+        return Site(node, N, learn, lambda done: self.found.update({node: done}), log)
+
+    def answer(self, messages):
+        return [self.site(i).answer(copy.deepcopy(told)) for i, told in messages.items()]
+
+
+def fitted(sites, least=None, ask=None):
+    run_relay(Relay(N, least), ask or sites.answer, 1e9)
+    return [sites.found.get(node) for node in range(N)]
+
+
+def here(**options):
+    """The same, in one process."""
+    X, y, node = [], [], []
+    for i in range(N):
+        own = rows(i)
+        X, y, node = [*X, own[0]], [*y, own[1]], [*node, np.full(len(own[1]), i)]
+    with config_context(known_seeds=True):
+        return model(**options).fit(np.vstack(X), np.hstack(y), node=np.hstack(node))
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": 1e-4}], ids=["pure", "gaussian"])
+def test_sites_learn_what_one_process_does_and_pay_once(options):
+    sites = Sites(random_state=5, **options)
+    if options:
+        sites.ledgers = [BudgetLedger(epsilon=9.0, delta=1e-3) for _ in range(N)]
+    models = fitted(sites)
+    for one in models:
+        assert_array_equal(one.coef_, here(random_state=5, **options).coef_)
+        assert one.coef_.tobytes() == models[0].coef_.tobytes()
+    assert [len(ledger.history()) for ledger in sites.ledgers] == [1] * N
+    assert sites.n_runs > 10
+
+
+def test_what_travels_is_masked_or_public():
+    sites, sent = Sites(), []
+
+    def ask(messages):
+        replies = sites.answer(messages)
+        sent.extend(reply["message"] for reply in replies if reply.get("message"))
+        return replies
+
+    fitted(sites, ask=ask)
+    # Of two runs under one seed no message of numbers is the same, and all models are.
+    again, other = Sites(random_state=1), []
+    once = Sites(random_state=1)
+    for one, kept in ((again, other), (once, second := [])):
+
+        def watched(messages, one=one, kept=kept):
+            replies = one.answer(messages)
+            kept.extend(reply["message"] for reply in replies if reply.get("message"))
+            return replies
+
+        fitted(one, ask=watched)
+    assert len(other) == len(second)
+    alike = [a for a, b in zip(other, second, strict=True) if a == b]
+    assert len(alike) <= 2 * N  # numbers of rows, and who shares a ledger
+    assert_array_equal(again.found[0].coef_, once.found[0].coef_)
+
+
+@pytest.mark.parametrize("killed", ["site", "server", "all"])
+def test_who_was_killed_goes_on_from_its_folder(killed, tmp_path):
+    uninterrupted = fitted(Sites(random_state=2))
+    sites, n_asked = Sites(folder=tmp_path, random_state=2), 0
+
+    class Killed(BaseException):
+        pass
+
+    def ask(messages):
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked == 7:
+            if killed == "site":  # its reply is lost, and it is started anew with the next message
+                sites.answer({1: messages[1]})
+                del messages[1]
+            else:
+                sites.answer(messages)
+                raise Killed
+        return sites.answer(messages)
+
+    try:
+        models = fitted(sites, ask=ask)
+    except Killed:
+        if killed == "all":
+            found, ledgers = sites.found, sites.ledgers
+            sites = Sites(folder=tmp_path, found=found, random_state=2)
+            sites.ledgers = ledgers
+        models = fitted(sites)
+    assert all(one.coef_.tobytes() == uninterrupted[0].coef_.tobytes() for one in models)
+    assert [len(ledger.history()) for ledger in sites.ledgers] == [1] * N
+
+
+def test_late_and_repeated_replies_change_nothing():
+    expected, sites, late = fitted(Sites(random_state=2)), Sites(random_state=2), []
+
+    def ask(messages):
+        replies = sites.answer(messages)
+        late.extend(copy.deepcopy(replies))
+        return [*late[-2 * N : -N], *replies, *replies]
+
+    assert fitted(sites, ask=ask)[0].coef_.tobytes() == expected[0].coef_.tobytes()
+
+
+def test_a_site_may_be_missing_and_come_back():
+    sites, n_asked = Sites(trust=SecureSums(1)), 0
+
+    def ask(messages):
+        nonlocal n_asked
+        n_asked += 1
+        gone = {2} if 8 <= n_asked <= 11 else set()
+        return sites.answer({i: told for i, told in messages.items() if i not in gone})
+
+    time = iter(range(10**6))
+    run_relay(Relay(N, N - 1), ask, 1.5, clock=lambda: next(time))
+    models = [sites.found[node] for node in range(N)]
+    assert len({one.coef_.tobytes() for one in models}) == 1
+
+
+def test_a_site_without_its_messages_sends_none_with_the_same_masks():
+    sites, n_asked = Sites(trust=SecureSums(1)), 0
+    kept = []
+
+    def ask(messages):
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked == 8:  # its state is lost after it has sent
+            sites.answer({2: messages[2]})
+            sites.logs[2] = SiteLog()
+            messages.pop(2)
+        replies = sites.answer(messages)
+        if n_asked > 8:
+            kept.extend(reply for reply in replies if reply["node"] == 2)
+        return replies
+
+    time = iter(range(10**6))
+    with pytest.raises(DistributedError):  # its key is lost as well, and it cannot open masks
+        run_relay(Relay(N, N - 1), ask, 1.5, clock=lambda: next(time))
+    told = [reply for reply in kept if "step" in reply]
+    assert told[0]["message"] is None
+
+
+def test_too_few_sites_are_not_opened():
+    sites, n_asked = Sites(trust=SecureSums(1)), 0
+
+    def ask(messages):
+        nonlocal n_asked
+        n_asked += 1
+        gone = {1, 2} if n_asked >= 9 else set()
+        return sites.answer({i: told for i, told in messages.items() if i not in gone})
+
+    time = iter(range(10**6))
+    with pytest.raises(DistributedError, match=r"1 of 3 sites have answered in step \d+"):
+        run_relay(Relay(N, N - 1), ask, 1.5, clock=lambda: next(time))
+    assert not sites.found and [len(ledger.history()) for ledger in sites.ledgers] == [1] * N
+
+
+def test_an_error_at_one_site_is_named_by_its_type_and_charges_nobody():
+    def learn(engine, node, own):
+        X, y = rows(node)
+        if node == 1:
+            X[0, 0] = np.nan
+        return own.fit(X, y)
+
+    sites = Sites(learn=learn)
+    with pytest.raises(DistributedError, match=r"at node 1 \(ValueError\); that site reports it"):
+        fitted(sites)
+    assert not any(ledger.history() for ledger in sites.ledgers)
+
+
+def test_sites_that_differ_are_told_what_differs():
+    def learn(engine, node, own):
+        return own.set_params(epsilon=8.0 + (node == 2)).fit(*rows(node))
+
+    sites = Sites(learn=learn)
+    with pytest.raises(DistributedError, match=r"\(DistributedError\)"):
+        fitted(sites)
+    site = sites.site(0)
+    site.answer({"first": site.log.n_results, "known": site.log.n_results, "results": []})
+    assert "epsilon is 9.0 at node 2 and 8.0 at node 0" in str(site.failed)
+    assert not any(ledger.history() for ledger in sites.ledgers)
+
+
+def test_sites_release_sums_alone():
+    sites = Sites(learn=lambda engine, node, own: own.set_params(trust="nodes").fit(*rows(node)))
+    with pytest.raises(DistributedError, match=r"\(ValueError\)"):
+        fitted(sites)
+    other = Sites(learn=lambda engine, node, own: own.set_params(n_nodes=4).fit(*rows(node)))
+    with pytest.raises(DistributedError, match=r"\(ValueError\)"):
+        fitted(other)
+
+
+def test_a_ledger_that_cannot_pay_stops_all():
+    sites = Sites()
+    sites.ledgers[2] = BudgetLedger(epsilon=1.0)
+    with pytest.raises(DistributedError, match=r"at node 2 \(BudgetExceededError\)"):
+        fitted(sites)
+    assert not any(ledger.history() for ledger in sites.ledgers)
+
+
+def test_messages_are_packed():
+    for messages in ([b"", None, b"abc"], [None], [b"\x00" * 9]):
+        assert unpacked(packed(messages)) == messages
