@@ -255,7 +255,8 @@ class Fact:
 
     noise : str
         Kind of the noise: "laplace", "k_norm", "k_norm_rows" for that of each row of a matrix,
-        "k_norm_pairs" for that of cosines and sines, "gaussian", "threshold" for names whose noisy
+        "k_norm_pairs" for that of cosines and sines, "gaussian", "gaussian_shares" and
+        "laplace_shares" for that which nodes draw in shares, "threshold" for names whose noisy
         count reaches one, or "exponential" for a selection.
 
     size : int or None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp._random._source import NoiseSource
-from skdp._recording import is_recorded
+from skdp._recording import Released, is_recorded, note, recorded
 from skdp.distributed._secure_sums import SecureSums, Session
 from skdp.distributed._shares import SharedNoise
 from skdp.distributed._together import Together
@@ -68,6 +68,8 @@ class SumNetwork:
     def _heard_of(self, answered: np.ndarray) -> None:
         self.total = max(1.0, float(self.counts[answered].sum()))
         self.factors = np.array([1.0 / self.total])
+
+    whose = "all nodes"
 
     def mean(self, totals: np.ndarray) -> np.ndarray:
         """Mean over rows, from the sum that was released last."""
@@ -162,7 +164,19 @@ class SumNetwork:
             exact = sum((rounded[i] for i in here), start=np.zeros(size, dtype=np.int64))
         step = shared.lattice.step
         declared = sensitivity + 2.0 * error
-        noisy = law.made(exact * step, (total - surplus) * step, shared.lattice, declared, purpose)
+        scale, is_exact = shared.scale * step, law.kind == "laplace"
+        kind = f"{law.kind}_shares"
+        note(purpose, kind, size, law if is_exact else None, scale=scale, sensitivity=declared)
+        noisy = recorded(
+            Released,
+            (total - surplus) * step,
+            asked=exact * step,
+            released=(total - surplus) * step,
+            step=step,
+            scale=scale,
+            sensitivity=declared,
+            law=law,
+        )
         return (noisy + surplus * step).reshape(1, *shape)
 
     def _sum(self, parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -152,6 +152,8 @@ class Network:
             raise DistributedError("A mean over nodes is not finite: another process sent that.")
         return mean.reshape(here.shape) / self.total
 
+    whose = "one node"
+
     def points(self, points: np.ndarray) -> np.ndarray:
         """Where each node here takes its gradient: at a point of its own."""
         return points
@@ -932,7 +934,7 @@ class WhitenedGossip:
             sensitivity=self.budget.n_records_changed * cap * spread,
             error=error,
             noise=noise,
-            purpose="sum of the gradients of one node, one round",
+            purpose=f"sum of the gradients of {network.whose}, one round",
         )
 
         def released_sums(points: np.ndarray) -> np.ndarray:
@@ -963,7 +965,7 @@ class WhitenedGossip:
         law = NoiseLaw.of(kind, counting)
         sensitivity = float(changed) if kind == "laplace" else math.sqrt(changed)
         noisy = partial(network.released, law=law, sensitivity=sensitivity, error=0.0, noise=noise)
-        noisy = partial(noisy, purpose="numbers of the classes at one node")
+        noisy = partial(noisy, purpose=f"numbers of the classes at {network.whose}")
         totals = noisy(
             [(partial(_sums.class_counts, rows, n_outputs), rows.n_units) for rows in data]
         )
@@ -997,7 +999,7 @@ class WhitenedGossip:
                 sensitivity=guarantee.n_records_changed * longest,
                 error=_sums.ROUNDING_SHARE * longest,
                 noise=noise,
-                purpose="sum of the rows of one node",
+                purpose=f"sum of the rows of {network.whose}",
             )
             totals = noisy([(rows.total, rows.n_units) for rows in data])
             typical = network.mean(totals)

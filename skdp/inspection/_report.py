@@ -54,6 +54,14 @@ NOISES = {
         "Gaussian noise in each number, in whole steps of a public size",
         "Balle and Wang, ICML 2018, theorem 8",
     ),
+    "gaussian_shares": (
+        "Gaussian noise in each number, of which each node draws a share, in whole steps",
+        "Kairouz, Liu and Steinke, ICML 2021, theorem 1",
+    ),
+    "laplace_shares": (
+        "discrete Laplace noise in each number, of which each node draws a share, in whole steps",
+        "Dwork, McSherry, Nissim and Smith, TCC 2006, proposition 1",
+    ),
     "threshold": (
         "Gaussian noise on counts, of which names above a public threshold leave",
         "Korolova, Kenthapadi, Mishra and Ntoulas, WWW 2009",
@@ -817,7 +825,16 @@ def _accounting(subject):
         text = f"{subject.others}: how its losses add up was not checked."
         total = str(guarantee)
         return {"method": "not known", "text": text, "total": total, "slack": slack}
-    if behind is None:
+    of_few = _OF_FEW.get(subject.kind, "")
+    if any(noise.endswith("_shares") for noise in _noises(subject)):
+        of_few = "Each answer is a sum over all nodes; what one {unit} tells is in all of them."
+    if behind is None and guarantee.delta > 0.0 and subject.kind == "network":
+        method = "Gaussian noise in shares: one proof for all releases"
+        text = (
+            "Losses of Gaussian noise add up by the root of summed squares; what rounded shares "
+            "differ from one noise by is paid for in epsilon and delta."
+        )
+    elif behind is None:
         method = "one release, or releases whose epsilons add up"
         text = "Epsilon and delta are those of the proof; the epsilons of several releases add up."
     else:
@@ -829,8 +846,7 @@ def _accounting(subject):
         )
         if is_point:
             slack = texts.finite(max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta)))
-    of_few = _OF_FEW.get(subject.kind, "").format(unit=guarantee.unit)
-    text = f"{text} {of_few}".strip()
+    text = f"{text} {of_few.format(unit=guarantee.unit)}".strip()
     return {"method": method, "text": text, "total": str(guarantee), "slack": slack}
 
 

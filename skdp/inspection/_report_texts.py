@@ -286,6 +286,11 @@ def floating_point(subject, noises):
     yield (
         "Random numbers are drawn from exactly the distribution that the theorem asks for: where "
         "usual arithmetic cannot tell how to round, further random bits and more digits do."
+        + (
+            " Shares of Gaussian noise differ from it by as little as the proof pays for."
+            if "gaussian_shares" in noises
+            else ""
+        )
     )
     # Selections and counts are of whole numbers, and devices compute without rounding.
     if subject.kind != "local" and noises - {"exponential", "threshold"}:
@@ -466,6 +471,9 @@ def _layer_of_algorithms(guarantee, kind, names_theorems):
     stated = any(caveat.startswith("stated") for caveat in guarantee.caveats)
     if stated:
         text += " In how many calls a user comes is stated, and nothing checks it."
+    if any(caveat.startswith("secure sums") for caveat in guarantee.caveats):
+        text += " That no more nodes drop out or collude than is tolerated is assumed."
+        stated = True
     if declared:
         text += " Steps that the caller has declared public are not checked."
     return "algorithms", "partly" if declared or stated or kind == "local" else "covered", text

@@ -23,6 +23,7 @@ from skdp.distributed._shares import SharedNoise, gaussian_part, of_unit
 from skdp.distributed._sum_network import met
 from skdp.engines import LocalEngine
 from skdp.exceptions import DistributedError
+from skdp.inspection import privacy_report
 from skdp.linear_model import DPLogisticRegression
 from skdp.mechanisms import NoiseLaw
 from skdp.pipeline import DPPipeline
@@ -464,3 +465,12 @@ def test_guarantees_of_users_and_nodes_follow():
     assert model.node_guarantee().epsilon > 10.0
     pure = network(epsilon=1.0, delta=0.0).fit(X, y)
     assert pure.user_guarantee(2).epsilon == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-4])
+def test_the_report_says_what_the_guarantee_rests_on(delta):
+    report = " ".join(str(privacy_report(network(delta=delta).fit(*problem()))).split())
+    assert "That no more nodes drop out or collude than is tolerated is assumed." in report
+    assert "secure sums: at most 1 of 8 nodes drop out or collude" in report
+    assert ("Kairouz" in report) and ("draws a" in report)
+    assert "one node" not in report and "of its own node" not in report
