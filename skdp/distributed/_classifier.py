@@ -1,5 +1,6 @@
 """Private classification by nodes that exchange parameters with their neighbours."""
 
+from copy import copy
 from dataclasses import fields, replace
 from functools import wraps
 
@@ -19,6 +20,7 @@ from skdp.learner import (
     LinkedDocumentation,
     NoisyPredictions,
     StatedGuarantee,
+    has_begun,
     with_callbacks,
 )
 
@@ -157,6 +159,10 @@ default="ring"
 
     x_norm_ : float
         Norm to which rows are clipped, in `fit` and when they are predicted. Public.
+
+    x_l1_norm_ : float or None
+        Bound on the sum of the absolute values of a row, to which they are scaled back as well.
+        Public.
 
     node_coef_ : ndarray of shape ``(n_nodes, 1 or n_classes, n_features_in_)``
         Coefficients of each node, for rows as those of ``coef_``. Released under ``guarantee_``.
@@ -307,7 +313,7 @@ default="ring"
     @property
     def _holds_private_numbers(self):
         """Whether it keeps ids of users, for streams."""
-        return self.guarantee_.unit == "user"
+        return has_begun(self) and self.guarantee_.unit == "user"
 
     def _assumptions(self, unit):
         return () if self.trust == "nodes" else (self.trust.assumption(int(self.n_nodes)),)
@@ -437,7 +443,7 @@ default="ring"
         ValueError
             If the model was fitted with ``groups``: ``guarantee_`` is for users then.
         """
-        check_is_fitted(self)
+        self._check_stream()
         positive_int(n_records=n_records)
         if self._stream.calls is not None:
             raise ValueError(
@@ -459,7 +465,7 @@ default="ring"
         ValueError
             With Gaussian noise in shares, if epsilon is above 100: nothing is promised then.
         """
-        check_is_fitted(self)
+        self._check_stream()
         guarantee = self._stream.of_unit(max(int(np.max(self._stream.rows_of)), 1), "node")
         return guarantee.with_caveats(*self.guarantee_.caveats)
 
@@ -491,15 +497,39 @@ default="ring"
             If ``keep_iterates`` was False, nodes are spread over processes, the rows are not
             those of the stream, or it was fitted with ``groups``.
         """
-        check_is_fitted(self)
+        self._check_stream()
         if self._stream.calls is not None:
             raise ValueError(
                 "groups must be None in fit for a regret, which is by rows; got groups."
             )
         return regret(self, X, y, node, of, tolerance)
 
+    def _check_stream(self):
+        check_is_fitted(self)
+        if not has_begun(self):
+            raise ValueError("What `released` returned cannot say that: ask the fitted model.")
+
+    def released(self):
+        """Return a predictor that holds released and public numbers only.
+
+        With secure sums its pickle has the same bytes at each site.
+
+        Returns
+        -------
+        DistributedDPClassifier
+            Fitted, without what a stream keeps, such as ids of users, and without the ledger, the
+            engine and private keys. A call of `partial_fit` begins another stream.
+        """
+        check_is_fitted(self)
+        given = copy(self)
+        del given._stream
+        given.ledger = given.random_state = None
+        given.engine = "local"
+        if self.trust != "nodes":
+            given.trust = replace(self.trust, private_keys=None)
+        return given
+
     def _clipped_products(self, X):
-        release = self._stream.plan.release
-        if release.x_l1 is not None:
-            X = clipped_in_l1(X, self.x_norm_, release.x_l1 * release.x_norm)
+        if self.x_l1_norm_ is not None:
+            X = clipped_in_l1(X, self.x_norm_, self.x_l1_norm_)
         return super()._clipped_products(X)

@@ -206,11 +206,13 @@ class GossipStream:
         spread = np.square(latest - latest.mean(axis=0)).sum(axis=1)
         output = plan.params["output_node"]
         output = -1 if output is None else plan.topology.number(output)
+        release = plan.release
         return dict(
             classes_=plan.classes,
             coef_=coef[output].copy(),
             intercept_=intercept[output].copy(),
-            x_norm_=plan.release.x_norm,
+            x_norm_=release.x_norm,
+            x_l1_norm_=None if release.x_l1 is None else release.x_l1 * release.x_norm,
             node_coef_=coef[:-1],
             node_intercept_=intercept[:-1],
             consensus_distance_=float(np.sqrt(spread.mean())),

@@ -474,3 +474,18 @@ def test_the_report_says_what_the_guarantee_rests_on(delta):
     assert "secure sums: at most 1 of 8 nodes drop out or collude" in report
     assert ("Kairouz" in report) and ("draws a" in report)
     assert "one node" not in report and "of its own node" not in report
+
+
+@pytest.mark.parametrize("trust", ["nodes", SecureSums(1)])
+@pytest.mark.parametrize("users", [False, True])
+def test_what_is_released_predicts_alone(trust, users):
+    X, y = problem()
+    groups = {"groups": [f"patient {i // 2}" for i in range(len(y))]} if users else {}
+    ledger = BudgetLedger(epsilon=8.0, delta=1e-3)
+    model = network(trust=trust, delta=0.0, x_l1_norm=2.0, ledger=ledger).fit(X, y, **groups)
+    given = pickle.loads(pickle.dumps(model.released()))
+    assert_array_equal(given.predict_proba(X), model.predict_proba(X))
+    assert given.guarantee_ == model.guarantee_ and given.ledger is None
+    assert b"patient" not in pickle.dumps(given) and not hasattr(given, "_stream")
+    with pytest.raises(ValueError, match="ask the fitted model"):
+        given.node_guarantee()
