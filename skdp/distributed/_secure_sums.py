@@ -24,7 +24,7 @@ from skdp.exceptions import DistributedError
 
 _KEY = 32  # bytes
 _SPARSE = 64  # nodes from which on each has pads with some others only
-_RARE = 60.0  # binary logarithm of one over the probability that nodes are cut off
+_LIMIT_RARE = 60.0  # binary logarithm of one over the probability that nodes are cut off
 _LIMIT_SUM = 2.0**61  # beyond which no sum of parts is
 
 THREATS = {
@@ -488,7 +488,7 @@ def _reach(n_nodes: int, n_tolerated: int) -> int | None:
     if n_nodes < _SPARSE:
         return None
     bad = max(n_tolerated, 1)
-    reach = math.ceil((_RARE + math.log2(n_nodes)) / math.log2(n_nodes / bad))
+    reach = math.ceil((_LIMIT_RARE + math.log2(n_nodes)) / math.log2(n_nodes / bad))
     reach = max(reach, math.ceil(math.log2(n_nodes)))
     return reach if 2 * reach < n_nodes - 1 else None
 
