@@ -146,7 +146,8 @@ class SecureSums:
         str
         """
         most = self.n_tolerated(n_nodes)
-        return f"secure sums: at most {most} of {n_nodes} nodes drop out or collude"
+        told = f"secure sums: at most {most} of {n_nodes} nodes drop out or collude"
+        return told if self.node_keys is not None else f"{told}, and nobody swaps keys"
 
     def check(self, n_nodes: int) -> None:
         """Check the parameters for a network.
@@ -165,9 +166,14 @@ class SecureSums:
             )
         keys: Any = self.node_keys
         if keys is None:
+            if self.private_keys is not None:
+                raise ValueError(
+                    "node_keys must pin the keys of all nodes where private_keys are given: "
+                    "others would not notice another key; got None."
+                )
             return
         told = list(keys.values()) if isinstance(keys, Mapping) else keys
-        if not isinstance(told, list | tuple) or len(set(map(str, told))) != n_nodes:
+        if not isinstance(told, list | tuple) or len(set(map(_plain_key, told))) != n_nodes:
             raise ValueError(
                 f"node_keys must have a fingerprint of its own for each of {n_nodes} nodes, in a "
                 f"list or by their names; got {short_repr(keys)}."
@@ -464,8 +470,13 @@ def _private_keys(
     for node in mine:
         name = topology.name(node)
         text = trust.private_keys.get(name, trust.private_keys.get(node))
+        if text is None:
+            raise ValueError(
+                f"private_keys must have a key for each node of this process; node {name!r} has "
+                "none."
+            )
         try:
-            found.append(X25519PrivateKey.from_private_bytes(bytes.fromhex(text)))
+            found.append(X25519PrivateKey.from_private_bytes(bytes.fromhex(_plain_key(text))))
         except (TypeError, ValueError):
             raise ValueError(
                 f"private_keys must have 64 hexadecimal digits for node {name!r}."
@@ -475,8 +486,19 @@ def _private_keys(
 
 def _in_order(node_keys: Any, topology: Any) -> Iterable[Any]:
     if not isinstance(node_keys, Mapping):
-        return node_keys
-    return [node_keys.get(topology.name(node)) for node in range(topology.n_nodes)]
+        return list(map(_plain_key, node_keys))
+    names = [topology.name(node) for node in range(topology.n_nodes)]
+    strange = [name for name in node_keys if name not in names]
+    if strange:
+        raise ValueError(
+            f"node_keys must name the nodes, {short_repr(names)}; got {short_repr(strange[0])}."
+        )
+    return [_plain_key(node_keys[name]) for name in names]
+
+
+def _plain_key(text: Any) -> str:
+    """A key as it was made, from a file or a telephone call."""
+    return str(text).strip().lower()
 
 
 def _reach(n_nodes: int, n_tolerated: int) -> int | None:

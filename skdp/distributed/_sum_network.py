@@ -187,14 +187,16 @@ class SumNetwork:
         if np.count_nonzero(answered) < self.n_shares:
             raise DistributedError(
                 f"{np.count_nonzero(answered)} of {self.n_nodes} nodes answered in round {number} "
-                f"of secure sums, which takes {self.n_shares}. Nothing of it was opened, and it "
-                "stays charged."
+                f"of secure sums, which takes {self.n_shares}. Nothing of it was opened, and what "
+                "was charged stays charged."
             )
         openings, still = self._collected(session.openings(number, answered))
         if not still[answered].all():
+            silent = np.flatnonzero(answered & ~still).tolist()
             raise DistributedError(
-                f"A node that answered in round {number} of secure sums has not opened its mask. "
-                "Nothing of the round can be read, and it stays charged."
+                f"Nodes {silent} answered in round {number} of "
+                "secure sums, and have not opened their masks. Nothing of the round can be read, "
+                "and what was charged stays charged."
             )
         return session.sum(sent, openings, answered), answered
 

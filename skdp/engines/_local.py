@@ -83,8 +83,10 @@ class LocalEngine:
     Parameters
     ----------
     absent : callable, default=None
-        For simulations of secure sums: ``absent(number)`` returns the nodes that do not send the
-        message of that number, from 0.
+        For simulations of secure sums: ``absent(number)`` returns a list of the nodes that do not
+        send the message of that number. Messages are numbered from 0, and a round has two: the
+        masked part, and what opens the sum. A node that sends the first and not the second ends
+        the fit.
     """
 
     is_distributed = False

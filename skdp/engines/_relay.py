@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from skdp._validation import positive_int
+from skdp.engines._local import LocalEngine
 from skdp.engines._mpi import digest_of, entries_of, odd_ones
 from skdp.exceptions import DistributedError
 
@@ -136,6 +137,10 @@ class SiteEngine:
         return self
 
     __sklearn_clone__ = __deepcopy__
+
+    def __reduce__(self) -> tuple:
+        # The log has the key of this site, which no model may carry away.
+        return LocalEngine, ()
 
     def open(self, topology: Any, width: int) -> None:
         """See `Engine.open`."""

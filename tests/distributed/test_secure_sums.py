@@ -330,7 +330,7 @@ def test_nodes_may_be_missing_as_far_as_is_tolerated():
     with pytest.raises(DistributedError, match="5 of 8 nodes answered in round 0"):
         fitted(lambda number: [1, 2, 5])
     assert ledger.spent().epsilon > spent  # noise of other nodes may have been drawn
-    with pytest.raises(DistributedError, match="has not opened its mask"):
+    with pytest.raises(DistributedError, match="have not opened their masks"):
         fitted(lambda number: [1] if number % 2 == 0 else [1, 2])
     with pytest.raises(DistributedError, match="7 of 8 nodes answered"):
         fitted(lambda number: [0], tolerates=0)
@@ -380,7 +380,15 @@ def test_the_noise_covers_tolerated_shares():
             {"trust": SecureSums(node_keys=list("abcdefgh"), private_keys={0: "z"})},
             "private_keys must have 64 hexadecimal digits for node 0",
         ),
-        ({"trust": SecureSums(private_keys=["z"])}, "private_keys must be a mapping"),
+        (
+            {"trust": SecureSums(node_keys=list("abcdefgh"), private_keys=["z"])},
+            "private_keys must be a mapping",
+        ),
+        (
+            {"trust": SecureSums(node_keys=list("abcdefgh"), private_keys={1: "z"})},
+            "node 0 has none",
+        ),
+        ({"trust": SecureSums(private_keys={0: "z"})}, "node_keys must pin the keys of all nodes"),
         ({"epsilon": 1e5}, "epsilon must be between"),
         ({"epsilon": 1e-9, "delta": 0.0}, "epsilon must be larger"),
         ({"epsilon": 2e-7, "delta": 0.0}, "epsilon must be nearer to 1"),
@@ -448,7 +456,9 @@ def test_pipelines_take_them(delta):
     model = DPPipeline(steps, epsilon=8.0, delta=delta, ledger=ledger).fit(X, y)
     assert model.guarantee_.epsilon == 8.0
     for guarantee in (model.guarantee_, ledger.spent(), model.named_steps["model"].guarantee_):
-        assert guarantee.caveats == ("secure sums: at most 1 of 8 nodes drop out or collude",)
+        assert guarantee.caveats == (
+            "secure sums: at most 1 of 8 nodes drop out or collude, and nobody swaps keys",
+        )
 
 
 def test_a_node_without_users_has_sparse_rows_as_well():

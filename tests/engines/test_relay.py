@@ -254,3 +254,11 @@ def test_a_ledger_that_cannot_pay_stops_all():
 def test_messages_are_packed():
     for messages in ([b"", None, b"abc"], [None], [b"\x00" * 9]):
         assert unpacked(packed(messages)) == messages
+
+
+def test_a_saved_model_has_no_key_of_its_site():
+    sites = Sites()
+    for node, one in enumerate(fitted(sites)):
+        key = sites.logs[node].get("key")
+        for text in (pickle.dumps(one), pickle.dumps(one.released()), repr(one).encode()):
+            assert key is not None and key not in text
