@@ -2,10 +2,12 @@
 
 To check it: this file for what each node sends in a round, ``distributed/_shares.py`` for its
 noise. A mask is the key stream of ChaCha20 (RFC 8439) under a key that HKDF (RFC 5869) derives
-from an X25519 exchange (RFC 7748); all three are those of the package ``cryptography``.
+from an X25519 exchange (RFC 7748), of the package ``cryptography``; the two steps of HKDF are two
+calls of Python's ``hmac``.
 """
 
 import hashlib
+import hmac
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +18,6 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from skdp._validation import is_whole, short_repr
 from skdp.exceptions import DistributedError
@@ -224,9 +224,15 @@ def _fingerprint(public: X25519PublicKey) -> str:
     return hashlib.sha256(public.public_bytes_raw()).hexdigest()
 
 
-def _key(secret: bytes, salt: bytes, *info: Any) -> bytes:
+def _extracted(secret: bytes, salt: bytes) -> bytes:
+    """First step of HKDF with SHA-256, once for all keys of a secret."""
+    return hmac.digest(salt, secret, "sha256")
+
+
+def _key(extracted: bytes, *info: Any) -> bytes:
+    """Second step of HKDF, for 32 bytes."""
     text = "skdp secure sums 1|" + "|".join(map(str, info))
-    return HKDF(algorithm=SHA256(), length=_KEY, salt=salt, info=text.encode()).derive(secret)
+    return hmac.digest(extracted, text.encode() + b"\x01", "sha256")
 
 
 def pad(key: bytes, size: int) -> np.ndarray:
@@ -316,7 +322,7 @@ class Session:
             self.salt = hashlib.sha256(b"".join(everyone)).digest()
             self.neighbours = _neighbours(self.n_nodes, self.salt, self.reach)
             self._secrets = {
-                (i, j): own.exchange(public[j])
+                (i, j): _extracted(own.exchange(public[j]), self.salt)
                 for i, own in zip(self.mine, self._private, strict=True)
                 for j in self.neighbours[i]
             }
@@ -324,7 +330,7 @@ class Session:
             raise DistributedError("The key of a node is no key of X25519.") from None
         # A fit that is run again has the same masks for the numbers that it has sent.
         self._seeds = {
-            i: _key(one.private_bytes_raw(), self.salt, "seed", i)
+            i: _extracted(one.private_bytes_raw(), self.salt)
             for i, one in zip(self.mine, self._private, strict=True)
         }
 
@@ -341,7 +347,7 @@ class Session:
 
     def _pair(self, i: int, j: int, *info: Any) -> bytes:
         first, second = min(i, j), max(i, j)
-        return _key(self._secrets[i, j], self.salt, "pair", first, second, *info)
+        return _key(self._secrets[i, j], "pair", first, second, *info)
 
     def masked(self, number: int, parts: Sequence[np.ndarray]) -> np.ndarray:
         """What the nodes here send in a round, modulo 2**64.
@@ -373,7 +379,7 @@ class Session:
         return np.ones(self.n_nodes, dtype=bool)
 
     def _own_pad(self, i: int, number: int) -> np.ndarray:
-        return pad(_key(self._seeds[i], self.salt, "self", i, number), self._size)
+        return pad(_key(self._seeds[i], "self", i, number), self._size)
 
     def _shared(self, i: int, among: np.ndarray, *info: Any) -> np.ndarray:
         """Sum of the pads that a node has in common with some neighbours, which subtract them."""
