@@ -104,8 +104,8 @@ default="ring"
     trust : "nodes" or SecureSums, default="nodes"
         "nodes" lets each node add noise of its own to what it sends. With `SecureSums` nodes send
         masked numbers of which only sums over all nodes can be read, and each adds a share of the
-        noise: as accurate as one curator, for any number of nodes. All know the same model, and
-        ``topology`` says their names only. For `fit` with ``paper=None``.
+        noise: with a ``delta`` as accurate as one curator, for any number of nodes. All know the
+        same model, and ``topology`` says their names only. For `fit` with ``paper=None``.
 
     engine : {"local", "mpi"} or Engine, default="local"
         Who sees rows: "local" simulates the network in this process, which has all of them. With

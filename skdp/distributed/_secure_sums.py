@@ -195,15 +195,15 @@ class SecureSums:
                 f"tolerates must be at least {len(mine)}, the number of nodes of this process: it "
                 f"knows their shares of the noise; got {short_repr(self.tolerates)}."
             )
-        private = _private_keys(self, mine, topology, engine)
-        if self.node_keys is not None:
-            pinned = list(_in_order(self.node_keys, topology))
-            for node, one in zip(mine, private, strict=True):
-                if _fingerprint(one.public_key()) != pinned[node]:
-                    raise ValueError(
-                        "private_keys must be those whose fingerprints are in node_keys; got "
-                        f"another one for node {topology.name(node)!r}."
-                    )
+        if self.node_keys is None:
+            return
+        pinned = list(_in_order(self.node_keys, topology))
+        for node, one in zip(mine, _private_keys(self, mine, topology, engine), strict=True):
+            if _fingerprint(one.public_key()) != pinned[node]:
+                raise ValueError(
+                    "private_keys must be those whose fingerprints are in node_keys; got "
+                    f"another one for node {topology.name(node)!r}."
+                )
 
     def public_value(self) -> tuple:
         """What all processes must have in common."""

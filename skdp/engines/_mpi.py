@@ -77,12 +77,14 @@ def odd_ones(values: Mapping[int, Hashable]) -> tuple[int, list[int]]:
     return usual, [r for r in values if values[r] != values[usual]]
 
 
-def processes(ranks: list[int]) -> str:
+def processes(ranks: list[int], kind: str = "process") -> str:
     """Processes, in words."""
-    return f"process {', '.join(map(str, ranks))}"
+    return f"{kind} {', '.join(map(str, ranks))}"
 
 
-def what_differs(entries: list[dict[str, Any]]) -> str | None:
+def what_differs(
+    entries: list[dict[str, Any]], kind: str = "process", at: str = "in"
+) -> str | None:
     """What is not the same in all processes, in words, by what `entries_of` gives for each."""
     words = []
     for name in dict.fromkeys(name for each in entries for name in each):
@@ -91,11 +93,11 @@ def what_differs(entries: list[dict[str, Any]]) -> str | None:
         if not differ:
             continue
         text, expected = held[differ[0]][0], held[usual][0]
-        where = processes([r for r in differ if held[r] == held[differ[0]]])
+        where = processes([r for r in differ if held[r] == held[differ[0]]], kind)
         if text == expected:  # as far as it is shown
-            words.append(f"{name} in {where} is not that of process {usual}, {text}")
+            words.append(f"{name} {at} {where} is not that of {kind} {usual}, {text}")
         else:
-            words.append(f"{name} is {text} in {where} and {expected} in process {usual}")
+            words.append(f"{name} is {text} {at} {where} and {expected} {at} {kind} {usual}")
     return "; ".join(words) or None
 
 

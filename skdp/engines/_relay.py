@@ -18,7 +18,7 @@ import numpy as np
 
 from skdp._validation import positive_int
 from skdp.engines._local import LocalEngine
-from skdp.engines._mpi import digest_of, entries_of, odd_ones
+from skdp.engines._mpi import digest_of, entries_of, what_differs
 from skdp.exceptions import DistributedError
 
 Reply = dict[str, Any]
@@ -204,7 +204,7 @@ class SiteEngine:
             raise DistributedError("A message of this site came back changed.")
         found = [None if one is None else _decoded(one) for one in messages]
         known = {i: one for i, one in enumerate(found) if one is not None}
-        _compare({i: tokens for i, (tokens, _) in known.items()})
+        _compare({i: tokens for i, (tokens, _) in known.items()}, self.n_nodes)
         first = next(iter(known.values()))[1]
         everyone = np.zeros((self.n_nodes, *first.shape[1:]), dtype=first.dtype)
         for i, (_, part) in known.items():
@@ -232,19 +232,16 @@ def _decoded(message: bytes) -> tuple[list[Any], np.ndarray]:
     return tokens, values
 
 
-def _compare(tokens: dict[int, list[Any]]) -> None:
+def _compare(tokens: dict[int, list[Any]], n_nodes: int) -> None:
     """Raise where nodes have other public tokens, and name what differs."""
     for place in range(max(map(len, tokens.values()))):
-        each = {i: dict(own[place]) if place < len(own) else {} for i, own in tokens.items()}
-        for name in dict.fromkeys(name for told in each.values() for name in told):
-            held = {i: told[name] for i, told in each.items() if name in told}
-            usual, differ = odd_ones({i: digest for i, (_, digest) in held.items()})
-            if differ:
-                one, other = held[differ[0]][0], held[usual][0]
-                raise DistributedError(
-                    "All sites must call fit with the same parameters, features and classes; "
-                    f"{name} is {one} at node {differ[0]} and {other} at node {usual}."
-                )
+        told = [tokens.get(node, [])[place : place + 1] for node in range(n_nodes)]
+        difference = what_differs([own[0] if own else {} for own in told], "node", "at")
+        if difference:
+            raise DistributedError(
+                "All sites must call fit with the same parameters, features and classes; "
+                f"{difference}."
+            )
 
 
 @dataclass
@@ -290,7 +287,7 @@ class Site:
         dict
             ``node``, and what it is about: a message of a ``step``, ``done``, the type of an
             ``error``, or from which step on results are ``missing``. Those that a new server lacks
-            are ``ahead``.
+            are ``ahead``, from the step on of which it was told.
         """
         reply: Reply = {"node": self.node}
         first, known = int(message["first"]), self.log.n_results
@@ -303,6 +300,7 @@ class Site:
         if self.log.n_results > n_server:  # the server was killed, and this site was not
             steps = range(n_server, self.log.n_results)
             reply["ahead"] = [self.log.entries[f"result-{step}"] for step in steps]
+            reply["ahead of"] = n_server
         if self._has_lost(step := self.log.n_results):
             # It may have sent another message for this step, with the same masks.
             self.log.put(f"skip-{step}", b"1")
@@ -371,8 +369,9 @@ class Relay:
         node = int(reply["node"])
         if not 0 <= node < self.n_nodes:
             raise DistributedError(f"There is no node {node} among {self.n_nodes}.")
-        if len(reply.get("ahead", ())) and not self._heard:
-            self.results.extend(reply["ahead"])
+        if "ahead" in reply and not self._heard:
+            # Another site may have told the same.
+            self.results.extend(reply["ahead"][len(self.results) - int(reply["ahead of"]) :])
         if "error" in reply:
             raise DistributedError(
                 f"An error occurred at node {node} ({reply['error']}); that site reports it."

@@ -262,3 +262,14 @@ def test_a_saved_model_has_no_key_of_its_site():
         key = sites.logs[node].get("key")
         for text in (pickle.dumps(one), pickle.dumps(one.released()), repr(one).encode()):
             assert key is not None and key not in text
+
+
+def test_several_sites_tell_a_new_server_each_result_once():
+    sites = Sites()
+    fitted(sites)
+    relay, results = Relay(N), []
+    for node in range(N):
+        relay.take(sites.site(node).answer({"first": 0, "known": 0, "results": []}))
+        results.append(list(relay.results))
+    assert results[0] == results[1] == results[2] and len(results[0]) > 5
+    assert relay.done == set(range(N))
