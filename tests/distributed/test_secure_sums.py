@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.preprocessing import normalize
 
 from skdp import config_context
 from skdp._random import noise_source
+from skdp.audit import recording
 from skdp.distributed import DistributedDPClassifier, SecureSums
 from skdp.distributed._secure_sums import Session, _extracted, _key, _neighbours, _reach, pad
 from skdp.distributed._shares import SharedNoise, gaussian_part, of_unit
@@ -496,3 +498,47 @@ def test_what_is_released_predicts_alone(trust, users):
     assert b"patient" not in pickle.dumps(given) and not hasattr(given, "_stream")
     with pytest.raises(ValueError, match="ask the fitted model"):
         given.node_guarantee()
+
+
+def test_each_key_is_for_one_pad(monkeypatch):
+    """Own pads stand in a message and its opening, shared ones at both ends, and nowhere else."""
+    keys = [SecureSums.make_key() for _ in range(4)]
+    pinned = {
+        "tolerates": 1,
+        "node_keys": [told for _, told in keys],
+        "private_keys": {i: own for i, (own, _) in enumerate(keys)},
+    }
+    used = []
+
+    def noted(key, size):
+        used.append(key)
+        return pad(key, size)
+
+    monkeypatch.setattr("skdp.distributed._secure_sums.pad", noted)
+    for _ in range(2):  # fits with the same keys
+        one = session(4, **pinned)
+        for number in range(3):
+            one.masked(number, parts(4))
+            one.openings(number, np.ones(4, dtype=bool))
+    # Of four nodes four own pads a round, and of six pairs one for messages and one for openings.
+    assert set(Counter(used).values()) == {2} and len(set(used)) == 2 * 3 * (4 + 2 * 6)
+
+
+def test_rows_are_scaled_to_the_l1_norm_that_pure_noise_is_for():
+    """A row whose l1 norm is beyond it moves what is asked no further than declared."""
+    X = np.zeros((40, 16))
+    X[:, 0] = 1.0
+    y = np.arange(40) % 2
+    model = network(epsilon=300.0, delta=0.0, intercept_scaling=0.01, classes=[0, 1])
+    asked = []
+    for sign in (1.0, -1.0):
+        rows = X.copy()
+        rows[0] = sign / 4.0  # of norm 1 and l1 norm 4, where 1.6 is the bound
+        with recording() as records:
+            model.fit(rows, y)
+        (total,) = [one for one in records if one.asked.size == 17 and one.law.kind == "laplace"][
+            :1
+        ]
+        asked.append((total.asked, total.sensitivity))
+    (first, declared), (second, _) = asked
+    assert 0.9 * declared < np.abs(first - second).sum() <= declared
