@@ -127,6 +127,11 @@ class NoiseSource:
         self._words = words
         self._more_words = words if more_words is None else more_words
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether its noise can be drawn again, which is void of privacy."""
+        return self._words is not system_words
+
     def normal(self, size: int, scale: float) -> np.ndarray:
         """Draw ``rint(scale * Z)`` with ``Z`` standard normal.
 

@@ -165,7 +165,8 @@ default="ring"
         Public.
 
     node_coef_ : ndarray of shape ``(n_nodes, 1 or n_classes, n_features_in_)``
-        Coefficients of each node, for rows as those of ``coef_``. Released under ``guarantee_``.
+        Coefficients of each node, for rows as those of ``coef_``; NaN for nodes that are gone.
+        Released under ``guarantee_``.
 
     node_intercept_ : ndarray of shape (n_nodes, 1 or n_classes)
         Intercepts of each node. Released under ``guarantee_``.

@@ -34,10 +34,10 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
     with unchanged_on_error(estimator, fresh=fresh):
         with Together(engine) as everyone:
             check_parameters(estimator)
-            if getattr(engine, "runs_again", False) and estimator.trust == "nodes":
+            if engine.is_resumed and (one_pass or estimator.paper is not None):
                 raise ValueError(
-                    "trust must be a SecureSums where a fit is run anew for each message: what a "
-                    "node releases alone would have noise several times; got 'nodes'."
+                    "engine must keep no checkpoint for partial_fit and for forms of the paper: "
+                    f"only a fit with paper=None can go on; got {short_repr(engine)}."
                 )
             if one_pass and estimator.trust != "nodes":
                 raise ValueError(
@@ -66,10 +66,16 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
                 else:
                     owners = calls.owners(groups, users, node, engine.mine, plan.topology)
             data = NodeRows(X, codes, np.searchsorted(engine.mine, owners), users)
-            counts = engine.collect(np.bincount(data.here, minlength=len(engine.mine)))
+            here = np.bincount(data.here, minlength=len(engine.mine))
+            counts = engine.collect(here)
             # Nobody pays before everybody could go on and every ledger would take the charge;
             # no transaction is open while a message travels.
             with Together(engine):
+                if (counts[engine.mine] != here).any():
+                    raise ValueError(
+                        "checkpoint must be the folder of this fit, with as many rows of each "
+                        "node, or an empty one."
+                    )
                 stream, form = _begun(estimator, plan, engine, counts, fresh, one_pass, calls)
                 guarantee = (form or stream.plan).release.guarantee
             session = None
@@ -77,7 +83,7 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
                 session = met(estimator.trust, engine, plan.topology)
             with Together(engine):
                 # A fit that goes on where it was stopped was charged before.
-                paid = getattr(engine, "has_charged", False)
+                paid = engine.has_charged
                 ledger = ledger_of(estimator) if fresh else None
                 ledger = asked(ledger, guarantee, has_charged=paid)
             if fresh:
@@ -85,8 +91,7 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
                 with Together(engine):
                     if pays and not paid:
                         charge_quietly(estimator, guarantee)
-                    if hasattr(engine, "charged"):
-                        engine.charged()
+                    engine.charged()
             if calls is not None:
                 gone = calls.enter(groups, users, owners, for_good=not one_pass)
                 data = data.without(gone)
@@ -133,4 +138,5 @@ def _begun(estimator, plan, engine, counts, fresh, one_pass, calls):
         sizes = (len(plan.classes), plan.release.n_features)
         form = WhitenedForm.of(estimator, plan.topology, *sizes, counts, plan.unit)
         plan.topology.check(0, form.release.rules.n_rounds * form.mixings[0])
+        form.warn_of_majority()
     return GossipStream.begin(plan, engine.mine, one_pass, calls), form

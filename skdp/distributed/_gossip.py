@@ -15,11 +15,12 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from skdp import learner
 from skdp._grid import INSIDE, SLOPE_BITS, TINY, UP, GridNoise, grid_below, grid_rows, row_step
 from skdp._random._source import NoiseSource, noise_source
 from skdp._recording import is_recorded
 from skdp._validation import plain_arguments, positive, positive_int, short_repr
-from skdp.learner import HingeLoss, MulticlassHingeLoss, unit_guarantee
+from skdp.distributed._together import mixed_with
 from skdp.learner._losses import Loss
 from skdp.linear_model._rules import AUTOMATIC_CONSTANT
 from skdp.mechanisms import NoiseLaw, clip_rows
@@ -37,7 +38,7 @@ def slope_step(loss: Loss, per_user: bool = False) -> float:
     """
     if per_user:
         return grid_below(loss.lipschitz, USER_BITS)
-    if isinstance(loss, HingeLoss | MulticlassHingeLoss):
+    if isinstance(loss, learner.HingeLoss | learner.MulticlassHingeLoss):
         return 1.0
     return grid_below(loss.lipschitz, SLOPE_BITS)
 
@@ -562,7 +563,7 @@ def run_gossip(
         for r, (mixings, noisy, step, nodes) in enumerate(every):
             mixed = released
             for weights in mixings:
-                mixed = weights @ engine.exchange(mixed)
+                mixed = mixed_with(weights, engine, mixed, update.n_mixings)
             points = update.points(mixed, step)
             if gradients is not None:
                 release(partial(gradients.add_to, r, points), noisy, nodes)
@@ -853,7 +854,7 @@ class GossipRelease:
         """
         full, rest = divmod(n_records, batch_size)
         rounds = [(batch_size, full * self.n_passes), (rest, self.n_passes)]
-        return unit_guarantee(self.single, repeated=rounds, unit=unit)
+        return learner.unit_guarantee(self.single, repeated=rounds, unit=unit)
 
 
 def _constant(intercept_scaling: float | None, x_norm: float) -> float:

@@ -9,7 +9,6 @@ calls of Python's ``hmac``.
 import hashlib
 import hmac
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -198,7 +197,8 @@ class SecureSums:
         if self.node_keys is None:
             return
         pinned = list(_in_order(self.node_keys, topology))
-        for node, one in zip(mine, _private_keys(self, mine, topology, engine), strict=True):
+        private = _private_keys(self, mine, topology, engine.secret())
+        for node, one in zip(mine, private, strict=True):
             if _fingerprint(one.public_key()) != pinned[node]:
                 raise ValueError(
                     "private_keys must be those whose fingerprints are in node_keys; got "
@@ -282,9 +282,11 @@ class Session:
     def __init__(self, trust: SecureSums, engine: Any, topology: Any) -> None:
         self.mine, self.n_nodes = engine.mine.tolist(), topology.n_nodes
         self._trust, self._topology = trust, topology
-        self._private = _private_keys(trust, self.mine, topology, engine)
+        secret = engine.secret()
+        self._private = _private_keys(trust, self.mine, topology, secret)
         own = [
-            one.public_key().public_bytes_raw() + _contribution(engine) for one in self._private
+            one.public_key().public_bytes_raw() + _of_node(secret, "contribution", node)
+            for node, one in zip(self.mine, self._private, strict=True)
         ]
         self._own = own
         self.told = _as_words(own)
@@ -449,15 +451,13 @@ class Session:
         return total
 
 
-def _contribution(engine: Any) -> bytes:
-    """Random bytes, the same ones when a fit is run again for the same messages."""
-    if hasattr(engine, "secret"):
-        return hashlib.sha256(b"contribution" + engine.secret()).digest()
-    return os.urandom(_KEY)
+def _of_node(secret: bytes, what: str, node: int) -> bytes:
+    """Random bytes of a node, the same ones when a fit runs again for the same messages."""
+    return hashlib.sha256(secret + f"{what} {node}".encode()).digest()
 
 
 def _private_keys(
-    trust: SecureSums, mine: list[int], topology: Any, engine: Any = None
+    trust: SecureSums, mine: list[int], topology: Any, secret: bytes
 ) -> list[X25519PrivateKey]:
     if trust.private_keys is not None and not isinstance(trust.private_keys, Mapping):
         raise ValueError(
@@ -469,9 +469,8 @@ def _private_keys(
                 "private_keys must have the keys of the nodes of this process where node_keys "
                 "pins them; got None."
             )
-        if hasattr(engine, "secret"):  # of the one node of a site
-            return [X25519PrivateKey.from_private_bytes(engine.secret())]
-        return [X25519PrivateKey.generate() for _ in mine]
+        seeds = [_of_node(secret, "key", node) for node in mine]
+        return list(map(X25519PrivateKey.from_private_bytes, seeds))
     found = []
     for node in mine:
         name = topology.name(node)

@@ -9,6 +9,7 @@ from skdp.distributed._gossip import GossipState, Schedule, UserRows, run_gossip
 from skdp.distributed._plan import Plan
 from skdp.distributed._rows import UserCalls
 from skdp.distributed._whitened_form import WhitenedForm
+from skdp.exceptions import DistributedError
 from skdp.learner import unit_guarantee
 
 
@@ -203,9 +204,14 @@ class GossipStream:
             latest, coef, intercept = self._whitened(self.whitened, engine)
         else:
             latest, coef, intercept = self._paper(engine)
-        spread = np.square(latest - latest.mean(axis=0)).sum(axis=1)
+        spread = np.square(latest - np.nanmean(latest, axis=0)).sum(axis=1)
         output = plan.params["output_node"]
         output = -1 if output is None else plan.topology.number(output)
+        if self.whitened is not None and np.isnan(coef[output]).any():
+            raise DistributedError(
+                "output_node must be a node that has answered; this one is gone. What was charged "
+                "stays charged."
+            )
         release = plan.release
         return dict(
             classes_=plan.classes,
@@ -215,7 +221,7 @@ class GossipStream:
             x_l1_norm_=None if release.x_l1 is None else release.x_l1 * release.x_norm,
             node_coef_=coef[:-1],
             node_intercept_=intercept[:-1],
-            consensus_distance_=float(np.sqrt(spread.mean())),
+            consensus_distance_=float(np.sqrt(np.nanmean(spread))),
             n_rounds_=self.time,
             n_samples_seen_=self.n_seen,
             topology_=plan.topology,
@@ -246,8 +252,23 @@ class GossipStream:
             n_nodes = self.plan.topology.n_nodes
             latest, *both = (np.repeat(part[:1], n_nodes + 1, axis=0) for part in here)
             return latest[:-1], *both
-        latest, *both = map(engine.collect, here)
-        return latest, *(np.append(every, every.mean(axis=0, keepdims=True), 0) for every in both)
+        latest, *both = map(self._known(engine), here)
+        means = [np.nanmean(every, axis=0, keepdims=True) for every in both]
+        each = zip(both, means, strict=True)
+        return latest, *(np.append(every, mean, axis=0) for every, mean in each)
+
+    def _known(self, engine):
+        """What collects values of all nodes: NaN of those that are gone."""
+
+        def known(values):
+            everyone, answered = engine.collect_some(values)
+            if not answered.any():
+                raise DistributedError("No node has answered. What was charged stays charged.")
+            everyone = everyone.astype(np.float64)
+            everyone[~answered] = np.nan
+            return everyone
+
+        return known
 
     def _paper(self, engine):
         """The same for the paper's form."""

@@ -183,14 +183,14 @@ class SumNetwork:
         """Sum of the parts of those who answer, and who they are."""
         number, session = self._number, self._session
         self._number += 1
-        sent, answered = self._collected(session.masked(number, parts))
+        sent, answered = self.engine.collect_some(session.masked(number, parts))
         if np.count_nonzero(answered) < self.n_shares:
             raise DistributedError(
                 f"{np.count_nonzero(answered)} of {self.n_nodes} nodes answered in round {number} "
                 f"of secure sums, which takes {self.n_shares}. Nothing of it was opened, and what "
                 "was charged stays charged."
             )
-        openings, still = self._collected(session.openings(number, answered))
+        openings, still = self.engine.collect_some(session.openings(number, answered))
         if not still[answered].all():
             silent = np.flatnonzero(answered & ~still).tolist()
             raise DistributedError(
@@ -199,11 +199,3 @@ class SumNetwork:
                 "and what was charged stays charged."
             )
         return session.sum(sent, openings, answered), answered
-
-    def _collected(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What all nodes have sent, and which of them have."""
-        some = getattr(self.engine, "collect_some", None)
-        if some is not None:
-            return some(values)
-        everyone = self.engine.collect(values)
-        return everyone, np.ones(len(everyone), dtype=bool)

@@ -4,11 +4,13 @@ import hashlib
 import os
 
 import numpy as np
+from scipy import sparse
 
 from skdp._validation import one_of, short_repr
-from skdp.engines import LocalEngine, MPIEngine
+from skdp.engines import Engine, LocalEngine, MPIEngine
 
 _BLOCK_DIGEST = 4  # numbers of a digest
+_LIMIT_SILENCE = 3  # rounds after which a node that sends nothing is taken to be gone
 
 
 def engine_of(engine):
@@ -16,7 +18,7 @@ def engine_of(engine):
     if isinstance(engine, str):
         one_of(("local", "mpi"), engine=engine)
         return LocalEngine() if engine == "local" else MPIEngine()
-    if not hasattr(engine, "exchange"):
+    if not isinstance(engine, Engine):
         raise ValueError(f"engine must be 'local', 'mpi' or an Engine; got {short_repr(engine)}.")
     return engine
 
@@ -48,6 +50,46 @@ def asked(ledger, guarantee, *, has_charged=False):
             raise PermissionError(f"The ledger {ledger.path} cannot be written.")
     # A copy of the file has the same name, and is charged by nobody else.
     return f"{ledger.identity} {os.stat(ledger.path).st_ino}"
+
+
+def mixed_with(weights, engine, messages, n_mixings):
+    """What each node here makes of its own message and of those that it hears.
+
+    A message that has not come is replaced by the last one of its sender. Who has been silent for
+    some rounds counts no more, and its weight goes to the node's own message.
+
+    Parameters
+    ----------
+    weights : {ndarray, sparse array} of shape (n_nodes_here, n_heard)
+
+    engine : Engine
+        Open.
+
+    messages : ndarray of shape (n_nodes_here, width)
+        Released.
+
+    n_mixings : int
+        Exchanges of a round.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes_here, width)
+    """
+    heard = engine.exchange(messages)
+    if engine.ages is None or not engine.ages.any():
+        return weights @ heard
+    if sparse.issparse(weights):
+        weights = weights.toarray()
+    here, own = np.arange(len(messages)), np.searchsorted(engine.heard, engine.mine)
+    heard, weights = heard.copy(), weights.copy()
+    gone = engine.ages > _LIMIT_SILENCE * n_mixings
+    of_own, total = weights[here, own], weights.sum(axis=1)
+    weights[:, gone], heard[gone] = 0.0, 0.0
+    weights[here, own] = of_own
+    weights[here, own] += total - weights.sum(axis=1)
+    # A node has its own message at once.
+    late = messages - heard[own]
+    return weights @ heard + weights[here, own][:, np.newaxis] * late
 
 
 def is_first_with(identity, engine):

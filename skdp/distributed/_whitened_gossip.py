@@ -13,13 +13,14 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from skdp import learner
 from skdp._defaults import network as defaults
 from skdp._grid import TINY
 from skdp._random._source import NoiseSource, noise_source
 from skdp._validation import LARGEST_ARRAY, plain_arguments
 from skdp.distributed import _shares as shares
+from skdp.distributed._together import mixed_with
 from skdp.exceptions import DistributedError
-from skdp.learner import plan_descent, unit_guarantee
 from skdp.learner._descent import WhitenedMetric, eigenvectors, release_half, symmetric
 from skdp.learner._losses import Loss
 from skdp.learner._stages import starting_scores
@@ -167,10 +168,16 @@ class Network:
     ) -> np.ndarray:
         """Mean of the halves of the outer products of rows, as `release_half` has them."""
         # On a lattice sums have no rounding error: all nodes get the same bits.
+        n_numbers = data[0].n_features * (data[0].n_features + 1) // 2
+
+        def half(rows: RowBlocks, source: NoiseSource) -> np.ndarray:
+            if not rows.n_units:
+                return np.zeros(n_numbers)
+            moments = rows.second_moments()
+            return release_half(moments, row_norm, guarantee=guarantee, noise=source)
+
         return self.mean(
-            release_half(rows.second_moments(), row_norm, guarantee=guarantee, noise=source)
-            if rows.n_units
-            else np.zeros(rows.n_features * (rows.n_features + 1) // 2)
+            self.engine.once(partial(half, rows, source), again=source.is_repeatable)
             for rows, source in zip(data, noise, strict=True)
         )
 
@@ -200,31 +207,36 @@ class Network:
         -------
         ndarray of shape (n_nodes_here, ...)
         """
-        values = [ask() for ask, _ in asked]
-        lattice = Lattice.for_sensitivity(
-            sensitivity, size=values[0].size, order=law.order, error=error
-        )
-        told = partial(
-            release,
-            law=law,
-            sensitivity=sensitivity,
-            error=error,
-            lattice=lattice,
-            purpose=purpose,
-        )
-        # Who has no rows is public, and has nothing to hide.
-        return np.stack(
-            [
-                told(value, random_state=source) if n_units else np.zeros_like(value)
-                for value, (_, n_units), source in zip(values, asked, noise, strict=True)
-            ]
-        )
+
+        def told() -> np.ndarray:
+            values = [ask() for ask, _ in asked]
+            lattice = Lattice.for_sensitivity(
+                sensitivity, size=values[0].size, order=law.order, error=error
+            )
+            one = partial(
+                release,
+                law=law,
+                sensitivity=sensitivity,
+                error=error,
+                lattice=lattice,
+                purpose=purpose,
+            )
+            # Who has no rows is public, and has nothing to hide.
+            return np.stack(
+                [
+                    one(value, random_state=source) if n_units else np.zeros_like(value)
+                    for value, (_, n_units), source in zip(values, asked, noise, strict=True)
+                ]
+            )
+
+        return self.engine.once(told, again=any(source.is_repeatable for source in noise))
 
     def mixed(self, released: np.ndarray) -> np.ndarray:
         """What each node here makes of the broadcasts, after the mixings of one round."""
         shape, time = released.shape, self._time
         for weights in self._mixer(time, time + self.n_mixings):
-            released = weights @ self.engine.exchange(released.reshape(shape[0], -1))
+            messages = released.reshape(shape[0], -1)
+            released = mixed_with(weights, self.engine, messages, self.n_mixings)
         self._time = time + self.n_mixings
         return np.array(released).reshape(shape)
 
@@ -603,7 +615,7 @@ def plan_whitened(
     counting, rest = _split(guarantee, n_samples)
     planned = partial(WhitenedPlan, row_norm=row_norm, count_guarantee=counting)
     if isinstance(rest, GaussianDP):
-        descent = plan_descent(
+        descent = learner.plan_descent(
             n_samples=n_samples,
             n_features=n_features,
             loss=loss,
@@ -1022,7 +1034,7 @@ class WhitenedGossip:
         unit : str
         """
         # Of records that share a node all sums change together, which is the worst.
-        whole = unit_guarantee(self.budget, repeated=[(n_records, 1)], unit=unit)
+        whole = learner.unit_guarantee(self.budget, repeated=[(n_records, 1)], unit=unit)
         if self.n_shares is None or not isinstance(whole, GaussianDP):
             return whole
         return shares.of_unit(whole, self.guarantee)

@@ -1,7 +1,14 @@
 """Where nodes run and how their messages travel: in this process, over MPI, or with Flower."""
 
 from skdp.engines._flower import flower_client, flower_server
-from skdp.engines._local import Engine, LocalEngine
+from skdp.engines._local import Engine, LocalEngine, check_engine
 from skdp.engines._mpi import MPIEngine
 
-__all__ = ["Engine", "LocalEngine", "MPIEngine", "flower_client", "flower_server"]
+__all__ = [
+    "Engine",
+    "LocalEngine",
+    "MPIEngine",
+    "check_engine",
+    "flower_client",
+    "flower_server",
+]

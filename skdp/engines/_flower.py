@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from skdp._validation import positive, short_repr
-from skdp.engines._relay import Relay, Site, SiteLog
+from skdp.engines._kept import SiteLog
+from skdp.engines._relay import Relay, Site
 from skdp.exceptions import DistributedError
 
 _RECORD = "skdp"  # name of what travels
@@ -153,6 +154,8 @@ def run_relay(
         wanted = relay.wanted
         for reply in ask({node: relay.message_for(node) for node in wanted}):
             relay.take(reply)
+        if relay.is_over:
+            return
         is_late = clock() - begun > patience
         if relay.is_complete or (is_late and relay.has_heard):
             relay.close()
@@ -169,31 +172,48 @@ class _Sites:
     def __init__(self, flwr: Any, grid: Any, relay: Relay, patience: float) -> None:
         self.flwr, self.grid, self.relay, self.patience = flwr, grid, relay, patience
         self.numbers: dict[int, int] = {}
+        self.replaced: set[int] = set()  # names of sites that have started again under another
+        self.asked: dict[str, tuple[int, float]] = {}  # messages without an answer
 
     def ask(self, messages: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
         """Send each site its message, and those that are new one without results."""
-        app, sent = self.flwr.app, []
-        new = {"first": 0, "known": len(self.relay.results), "results": []}
-        for name in self.grid.get_node_ids():
-            number = self.numbers.get(name)
-            if number is not None and number not in messages:
-                continue
-            message = new if number is None else messages[number]
-            asked = {**message, "n_nodes": self.relay.n_nodes}
-            if not asked["results"]:
-                del asked["results"]
-            content = app.RecordDict({_RECORD: app.ConfigRecord(asked)})
-            sent.append(app.Message(content, name, "query"))
-        found = []
-        for reply in self.grid.send_and_receive(sent, timeout=self.patience) if sent else ():
-            if not reply.has_content():
-                continue  # the site was killed, or its app has failed
-            told = dict(reply.content[_RECORD])
-            name = reply.metadata.src_node_id
-            number = self.numbers.setdefault(name, int(told["node"]))
-            if list(self.numbers.values()).count(number) > 1:
-                raise DistributedError(f"Two sites say that they are number {number}.")
-            found.append(told)
+        now = time.monotonic()
+        # A site that was killed has lost its message, and gets another one.
+        busy = {name for name, since in self.asked.values() if now - since < self.patience / 4}
+        names = [
+            name
+            for name in self.grid.get_node_ids()
+            if name not in busy | self.replaced and self.numbers.get(name, -1) in {-1, *messages}
+        ]
+        sent = [self._message_to(name, messages) for name in names]
+        told = self.grid.push_messages(sent) if sent else ()
+        self.asked.update({one: (name, now) for one, name in zip(told, names, strict=True)})
+        replies = self.grid.pull_messages(list(self.asked)) if self.asked else ()
+        found = [self._answer(reply) for reply in replies]
         if not found:
             time.sleep(_PAUSE)
-        return found
+        return [answer for answer in found if answer is not None]
+
+    def _message_to(self, name: int, messages: dict[int, dict[str, Any]]) -> Any:
+        new = {"first": 0, "known": len(self.relay.results), "results": []}
+        number = self.numbers.get(name)
+        message = new if number is None else messages[number]
+        asked = {**message, "n_nodes": self.relay.n_nodes}
+        if not asked["results"]:
+            del asked["results"]
+        app = self.flwr.app
+        content = app.RecordDict({_RECORD: app.ConfigRecord(asked)})
+        return app.Message(content, name, "query")
+
+    def _answer(self, reply: Any) -> dict[str, Any] | None:
+        name, _ = self.asked.pop(reply.metadata.reply_to_message_id)
+        if not reply.has_content():
+            return None  # the site was killed, or its app has failed
+        told = dict(reply.content[_RECORD])
+        number = int(told["node"])
+        others = {one for one, of in self.numbers.items() if of == number and one != name}
+        if name in self.replaced:
+            raise DistributedError(f"Two sites say that they are number {number}.")
+        self.replaced |= others
+        self.numbers[name] = number
+        return told

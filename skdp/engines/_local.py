@@ -1,39 +1,67 @@
-"""All nodes in this process."""
+"""What carries messages, a test of it, and the engine whose nodes are all in this process."""
 
-from typing import Any, Protocol
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from skdp.topology import Topology
+from skdp._validation import short_repr
+from skdp.exceptions import DistributedError
+from skdp.topology import Topology, make_topology
+
+_SECRET = 32  # bytes
+_WIDTH = 3  # of messages of a test
+NEVER = 1 << 30  # age of a message of which none has come
 
 
-class Engine(Protocol):
-    """Carries released messages between nodes; each process runs some of them.
+class Engine(ABC):
+    """Carries messages between nodes; each process runs some of the nodes.
 
-    Every method is collective: all processes call it, in the same order. Only released
-    parameters, public numbers and, for secure sums, masked ones are ever given to it. An engine
-    whose processes may be missing also has ``collect_some(values)``: as `collect`, with an array
-    of bool that says which nodes have sent theirs, the same in all processes.
+    Derive an engine of your own from this class, and test it with
+    `~skdp.engines.check_engine`. All processes call the methods in the same order. An engine gets
+    released values, public numbers and masked numbers, and nothing else. Methods with a body here
+    are optional: they are for messages that are lost and for fits that go on after a restart.
+
+    Attributes
+    ----------
+    mine : ndarray of int
+        Nodes of this process, ascending.
+
+    heard : ndarray of int
+        Nodes whose messages `exchange` returns, in its order.
+
+    ages : ndarray of int, shape (len(heard),), or None
+        How many exchanges ago each message that `exchange` returned last was sent. None if all
+        are new.
+
+    is_distributed : bool
+        Whether there are other processes.
+
+    is_resumed : bool
+        Whether a fit may run a second time, after a restart or for each message.
+
+    has_charged : bool
+        Whether this fit was charged before a restart.
     """
 
+    mine: np.ndarray
+    heard: np.ndarray
+    is_distributed: bool
+    ages: np.ndarray | None = None
+    is_resumed = False
+    has_charged = False
+
+    @abstractmethod
     def open(self, topology: Topology, width: int) -> None:
         """Prepare to exchange messages of ``width`` numbers along the edges of ``topology``."""
 
+    @abstractmethod
     def close(self) -> None:
         """Free what `open` has taken."""
 
-    @property
-    def mine(self) -> np.ndarray:
-        """Nodes that this process runs, in ascending order."""
-
-    @property
-    def heard(self) -> np.ndarray:
-        """Nodes whose messages `exchange` returns, in its order."""
-
-    @property
-    def is_distributed(self) -> bool:
-        """Whether there are other processes, which could compute noise from a shared seed."""
-
+    @abstractmethod
     def exchange(self, messages: np.ndarray) -> np.ndarray:
         """Send each node's message to its neighbours.
 
@@ -45,9 +73,11 @@ class Engine(Protocol):
         Returns
         -------
         ndarray of shape (len(heard), width)
-            Valid until the next call.
+            Valid until the next call. A message that has not come is replaced by the last one of
+            its sender; then `ages` says so.
         """
 
+    @abstractmethod
     def collect(self, values: np.ndarray) -> np.ndarray:
         """Gather released, public or masked values of all nodes, in the order of nodes.
 
@@ -60,6 +90,7 @@ class Engine(Protocol):
         ndarray of shape (n_nodes, ...)
         """
 
+    @abstractmethod
     def agree(self, error: BaseException | None, token: object = None) -> None:
         """Raise on every process if one brings an error or their public tokens differ.
 
@@ -74,8 +105,50 @@ class Engine(Protocol):
             difference.
         """
 
+    def collect_some(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gather values as `collect` does where nodes may be missing.
 
-class LocalEngine:
+        Parameters
+        ----------
+        values : ndarray of shape (len(mine), ...)
+
+        Returns
+        -------
+        values : ndarray of shape (n_nodes, ...)
+            Zeros of nodes that are missing.
+
+        answered : ndarray of bool, shape (n_nodes,)
+            Which nodes have sent theirs: the same in all processes.
+        """
+        everyone = self.collect(values)
+        return everyone, np.ones(len(everyone), dtype=bool)
+
+    def once(self, draw: Callable[[], np.ndarray], *, again: bool = False) -> np.ndarray:
+        """Result of ``draw()``, and after a restart the same one: it is noisy, and is kept first.
+
+        Parameters
+        ----------
+        draw : callable
+
+        again : bool, default=False
+            Whether ``draw`` is to be called after a restart as well, for its seeded generator goes
+            on. Its result is not used.
+
+        Returns
+        -------
+        ndarray
+        """
+        return draw()
+
+    def secret(self) -> bytes:
+        """32 random bytes of this process, which are the same after a restart."""
+        return os.urandom(_SECRET)
+
+    def charged(self) -> None:  # noqa: B027 - who keeps nothing has nothing to note
+        """Note that this fit is charged now."""
+
+
+class LocalEngine(Engine):
     """Simulates the network: all nodes are here, and messages stay where they are.
 
     See `~skdp.engines.Engine` for the methods.
@@ -83,28 +156,56 @@ class LocalEngine:
     Parameters
     ----------
     absent : callable, default=None
-        For simulations of secure sums: ``absent(number)`` returns a list of the nodes that do not
-        send the message of that number. Messages are numbered from 0, and a round has two: the
-        masked part, and what opens the sum. A node that sends the first and not the second ends
-        the fit.
+        ``absent(number)`` returns a list of the nodes that do not send the message of that number.
+        Messages are numbered from 0. With secure sums a round has two: the masked part, and what
+        opens the sum. A node that sends the first and not the second ends the fit. With
+        ``trust="nodes"`` a round has ``n_mixings``, and the last messages are the final models.
+
+    delays : array-like of int, shape (n_nodes,), default=None
+        How many exchanges each node's messages are late, with ``trust="nodes"``. None is 0.
     """
 
     is_distributed = False
 
-    def __init__(self, absent: Any = None) -> None:
-        self.absent = absent
+    def __init__(self, absent: Callable[[int], Any] | None = None, *, delays: Any = None) -> None:
+        self.absent, self.delays = absent, delays
 
     def open(self, topology: Topology, width: int) -> None:
         """See `Engine.open`."""
         self.mine = self.heard = np.arange(topology.n_nodes)
         self._number = 0
+        self.ages = None
+        self._past = list[tuple[np.ndarray, np.ndarray]]()
+        self._last = np.zeros((topology.n_nodes, width))
+        if self.delays is not None:
+            delays = np.asarray(self.delays)
+            is_good = delays.shape == self.mine.shape and delays.dtype.kind in "iu"
+            if not is_good or delays.min() < 0:
+                raise ValueError(
+                    "delays must hold a whole number of exchanges for each node, 0 or more; got "
+                    f"{short_repr(self.delays)}."
+                )
 
     def close(self) -> None:
         """See `Engine.close`."""
 
     def exchange(self, messages: np.ndarray) -> np.ndarray:
-        """Return the messages."""
-        return messages
+        """Return the messages, or the last ones of nodes whose messages have not come."""
+        if self.absent is None and self.delays is None:
+            return messages
+        number, self._number = self._number, self._number + 1
+        delays = np.zeros_like(self.mine) if self.delays is None else np.asarray(self.delays)
+        sent = np.ones(len(messages), dtype=bool)
+        if self.absent is not None:
+            sent[list(self.absent(number))] = False
+        self._past = [(messages.copy(), sent), *self._past[: int(delays.max())]]
+        ages = np.full(len(messages), NEVER) if self.ages is None else self.ages + 1
+        for node, delay in enumerate(delays.tolist()):
+            if delay < len(self._past) and self._past[delay][1][node]:
+                self._last[node] = self._past[delay][0][node]
+                ages[node] = delay
+        self.ages = ages
+        return self._last
 
     def collect(self, values: np.ndarray) -> np.ndarray:
         """Return the values."""
@@ -116,9 +217,140 @@ class LocalEngine:
         if self.absent is not None:
             answered[list(self.absent(self._number))] = False
         self._number += 1
-        return np.where(answered[:, np.newaxis], values, 0), answered
+        shape = (-1, *(1 for _ in values.shape[1:]))
+        return np.where(answered.reshape(shape), values, 0), answered
 
     def agree(self, error: BaseException | None, token: object = None) -> None:
         """Raise the error if there is one."""
         if error is not None:
             raise error
+
+
+def check_engine(engine: Engine, n_nodes: int = 4) -> None:
+    """Check that an engine does what a network expects of it.
+
+    All processes call this function together. It sends public numbers only, and it looks at each
+    method that an `Engine` must have, at the optional ones as far as one run shows them, and at
+    what happens when one process fails. An engine that passes gives a
+    `~skdp.distributed.DistributedDPClassifier` the bits of ``engine="local"``, up to the rounding
+    of sums.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    n_nodes : int, default=4
+        Number of nodes, at least that of processes.
+
+    Raises
+    ------
+    AssertionError
+        If the engine does something else. The message says what was expected.
+
+    Examples
+    --------
+    >>> from skdp.engines import LocalEngine, check_engine
+    >>> check_engine(LocalEngine())
+    """
+    _expect(isinstance(engine, Engine), "an engine is derived from skdp.engines.Engine")
+    topology = make_topology("ring", n_nodes)
+    engine.open(topology, _WIDTH)
+    try:
+        _check_nodes(engine, topology)
+        _check_exchange(engine, topology)
+        _check_collect(engine, n_nodes)
+        _check_once(engine)
+        engine.agree(None, {"a public number": 1.0})
+        _check_failure(engine, n_nodes)
+    finally:
+        engine.close()
+
+
+def _expect(condition: Any, what: str) -> None:
+    if not condition:
+        raise AssertionError(f"It was expected that {what}.")
+
+
+def _check_nodes(engine: Engine, topology: Topology) -> None:
+    mine, edges = np.asarray(engine.mine), topology.edges
+    _expect(len(mine) and (np.diff(mine) > 0).all(), "mine has nodes in ascending order")
+    near = edges[np.isin(edges, mine).any(axis=1)].ravel()
+    expected = np.union1d(mine, near)
+    _expect(
+        np.array_equal(engine.heard, expected),
+        "heard has the nodes of this process and their neighbours, in ascending order",
+    )
+    everyone = engine.collect(mine)
+    _expect(
+        np.array_equal(everyone, np.arange(topology.n_nodes)),
+        "each node is in one process, and collect returns the values of all in their order",
+    )
+
+
+def _check_exchange(engine: Engine, topology: Topology) -> None:
+    for number in range(3):
+        messages = np.outer(engine.mine + 1.0, np.arange(1.0, _WIDTH + 1.0)) / 3.0 + number
+        sent = messages.copy()
+        heard = engine.exchange(messages)
+        expected = np.outer(engine.heard + 1.0, np.arange(1.0, _WIDTH + 1.0)) / 3.0 + number
+        _expect(np.array_equal(messages, sent), "exchange leaves its messages as they are")
+        come = slice(None) if engine.ages is None else np.asarray(engine.ages) == 0
+        _expect(
+            np.array_equal(heard[come], expected[come]),
+            "exchange returns the messages of the nodes in heard, to the bit",
+        )
+
+
+def _check_collect(engine: Engine, n_nodes: int) -> None:
+    mine, everyone = engine.mine, np.arange(n_nodes)
+    words = np.array([-(2**63), 2**63 - 1], dtype=np.int64)
+    for what, value_of in [
+        ("whole numbers", lambda node: words - (words > 0) * node),
+        ("truth values", lambda node: np.array([node % 2 == 0])),
+        ("floats", lambda node: np.array([[1.0 / (node + 1.0), 5e-324, np.inf]])),
+    ]:
+        expected = np.stack([value_of(node) for node in everyone.tolist()])
+        found = engine.collect(expected[mine])
+        _expect(
+            np.array_equal(found, expected) and found.dtype.kind == expected.dtype.kind,
+            f"collect returns the {what} of all nodes, to the bit",
+        )
+        found, answered = engine.collect_some(expected[mine])
+        _expect(
+            np.array_equal(found[answered], expected[answered]) and not found[~answered].any(),
+            f"collect_some returns the {what} of the nodes that have answered, and zeros else",
+        )
+
+
+def _check_once(engine: Engine) -> None:
+    drawn = np.array([1.0, -0.0, 5e-324])
+    found = engine.once(lambda: drawn)
+    _expect(found.tobytes() == drawn.tobytes(), "once returns what was drawn, to the bit")
+    secret = engine.secret()
+    _expect(isinstance(secret, bytes) and len(secret) == 32, "secret returns 32 bytes")
+    if engine.is_resumed:
+        _expect(engine.secret() == secret, "secret stays the same where a fit is resumed")
+    digits = np.frombuffer(secret, dtype=np.int64) >> 40  # too few to tell it
+    told = engine.collect(np.tile(digits, (len(engine.mine), 1)))
+    others = np.delete(told, engine.mine, axis=0)
+    own = told[engine.mine[0]]
+    _expect(not (others == own).all(axis=1).any(), "each process has a secret of its own")
+
+
+def _check_failure(engine: Engine, n_nodes: int) -> None:
+    """The process of the first node fails; nobody may go on."""
+    if engine.mine[0] == 0:
+        try:
+            engine.agree(FloatingPointError("on purpose"))
+        except FloatingPointError:
+            return
+        raise AssertionError("It was expected that agree raises the error of this process.")
+    try:
+        engine.agree(None)
+        engine.collect(np.zeros(len(engine.mine)))
+    except DistributedError:
+        return
+    raise AssertionError(
+        "It was expected that agree, or the next step, raises DistributedError where another "
+        "process has failed."
+    )

@@ -7,99 +7,34 @@ completed in a loop that also listens for processes that have left.
 """
 
 import atexit
-import dataclasses
-import hashlib
 import json
 import math
 import os
-import pickle
 import signal
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from skdp._validation import positive, short_repr
+from skdp._validation import positive
+from skdp.engines._kept import (
+    KeepingEngine,
+    SiteLog,
+    as_array,
+    as_bytes,
+    digest_of,
+    entries_of,
+    odd_ones,
+    processes,
+    what_differs,
+)
 from skdp.exceptions import DistributedError
 from skdp.topology import Topology
-
-
-def digest_of(token: object) -> bytes:
-    """SHA-256 of a public value, the same for equal values in all processes."""
-    return hashlib.sha256(repr(_comparable(token)).encode()).digest()
-
-
-def _comparable(value: Any) -> Any:
-    """Lists of texts, the same for equal values."""
-    if hasattr(value, "public_value"):
-        value = value.public_value()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        value = (type(value).__qualname__, *(getattr(value, f.name) for f in fields))
-    if isinstance(value, np.ndarray):
-        plain = {"i": np.int64, "f": np.float64, "b": np.bool_}.get(value.dtype.kind)
-        flat = value.ravel()
-        content = flat.tolist() if plain is None else flat.astype(plain).tobytes()
-        value = (value.dtype.kind, value.shape, content)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, dict):
-        value = sorted(value.items(), key=lambda item: repr(item[0]))
-    if isinstance(value, set | frozenset):
-        return sorted(map(repr, value))
-    if isinstance(value, list | tuple):
-        return list(map(_comparable, value))
-    if not isinstance(value, None | bool | int | float | str | bytes):
-        value = pickle.dumps(value, protocol=5)
-    # Arrays may be large.
-    return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else repr(value)
-
-
-def entries_of(token: object) -> dict[str, tuple[str, str]] | None:
-    """What a mapping holds, as it is shown, and a digest of all of it; None for another token."""
-    if not isinstance(token, dict):
-        return None
-    return {
-        str(name): (short_repr(value), digest_of(value).hex())
-        for name, value in sorted(token.items(), key=lambda item: str(item[0]))
-    }
-
-
-def odd_ones(values: Mapping[int, Hashable]) -> tuple[int, list[int]]:
-    """A process that holds what most do, and those that hold something else."""
-    counts = Counter(values.values())
-    usual = max(values, key=lambda r: counts[values[r]])  # the first of them
-    return usual, [r for r in values if values[r] != values[usual]]
-
-
-def processes(ranks: list[int], kind: str = "process") -> str:
-    """Processes, in words."""
-    return f"{kind} {', '.join(map(str, ranks))}"
-
-
-def what_differs(
-    entries: list[dict[str, Any]], kind: str = "process", at: str = "in"
-) -> str | None:
-    """What is not the same in all processes, in words, by what `entries_of` gives for each."""
-    words = []
-    for name in dict.fromkeys(name for each in entries for name in each):
-        held = {r: each[name] for r, each in enumerate(entries) if name in each}
-        usual, differ = odd_ones({r: digest for r, (_, digest) in held.items()})
-        if not differ:
-            continue
-        text, expected = held[differ[0]][0], held[usual][0]
-        where = processes([r for r in differ if held[r] == held[differ[0]]], kind)
-        if text == expected:  # as far as it is shown
-            words.append(f"{name} {at} {where} is not that of {kind} {usual}, {text}")
-        else:
-            words.append(f"{name} is {text} {at} {where} and {expected} {at} {kind} {usual}")
-    return "; ".join(words) or None
-
 
 # Tags of the messages of a process that ends, that alone has failed, or that waits: the highest
 # that every MPI library has, as a process may end when there is only the user's communicator.
@@ -125,6 +60,7 @@ class Channel:
         self.heard_from: dict[int, float] = {}  # processes that wait, at what time
         self.together = False  # the last agreement was on an error
         self.failure: str | None = None  # type of an error of this process alone
+        self.paid: bool | None = None  # within a fit, whether it was charged
         self.wait(comm.Ibarrier(), patience)
         self.comm = comm.Dup()
 
@@ -220,9 +156,15 @@ class Channel:
         """Say something of this process."""
         say(f"process {self.rank} of {self.size} {what}")
 
+    def costs(self) -> str:
+        """What a fit that ends now has cost at this process."""
+        if self.paid is None:
+            return ""
+        return ", and this fit was charged" if self.paid else ", and nothing was charged"
+
     def abort(self, what: str) -> None:
         """End all processes."""
-        self.report(f"{what}; the job ends")
+        self.report(f"{what}; the job ends{self.costs()}")
         end(self.MPI)
 
 
@@ -294,7 +236,11 @@ class _Job:
             rank = min((channel.rank for channel in self.channels), default=world.rank)
             time.sleep(1.5 * GRACE * min(rank, 3))
         self.excepthook(kind, error, trace)
-        say(f"process {world.rank} of {world.size} failed with {kind.__name__}; the job ends")
+        costs = "".join(channel.costs() for channel in self.channels[-1:])
+        say(
+            f"process {world.rank} of {world.size} failed with {kind.__name__}; "
+            f"the job ends{costs}"
+        )
         end(self.MPI)
 
 
@@ -341,7 +287,7 @@ class TooManyProcessesError(DistributedError, ValueError):
     """There are more processes than nodes, and each of them knows it."""
 
 
-class MPIEngine:
+class MPIEngine(KeepingEngine):
     """Spreads the nodes over the processes of an MPI job.
 
     Every process runs the same script and calls ``fit`` with the rows of its own nodes. Process
@@ -364,6 +310,12 @@ class MPIEngine:
     patience : float, default=120.0
         Seconds to wait for other processes, after which the job ends and says for which it has
         waited: they may load their rows that much longer than this one.
+
+    checkpoint : path-like, default=None
+        Folder in which each process keeps what it has sent and heard of one fit, before it goes
+        on. A job that was killed and is started again with it goes on with the same bits, and
+        without another charge. It holds released, public and masked values, and with secure sums
+        the keys of this process; keep it from others. It is for `fit` with ``paper=None``.
 
     Attributes
     ----------
@@ -399,10 +351,13 @@ class MPIEngine:
     >>> engine = MPIEngine(patience=60.0)  # MPI starts when the engine is used
     """
 
-    def __init__(self, comm: Any = None, *, patience: float = 120.0) -> None:
+    def __init__(
+        self, comm: Any = None, *, patience: float = 120.0, checkpoint: Any = None
+    ) -> None:
         positive(patience=patience)
         self._base = comm
         self._patience = patience
+        self._folder = None if checkpoint is None else Path(checkpoint)
         self._is_open = False
         self._graph: Any = None
         self._outer: BaseException | None = None
@@ -410,7 +365,8 @@ class MPIEngine:
 
     def __repr__(self) -> str:
         comm = "" if self._base is None else "comm, "
-        return f"MPIEngine({comm}patience={self._patience!r})"
+        folder = "" if self._folder is None else f", checkpoint={str(self._folder)!r}"
+        return f"MPIEngine({comm}patience={self._patience!r}{folder})"
 
     def __deepcopy__(self, memo: object = None) -> "MPIEngine":
         return self
@@ -433,7 +389,12 @@ class MPIEngine:
         return job().MPI.COMM_WORLD if self._base is None else self._base
 
     @property
-    def is_distributed(self) -> bool:
+    def is_resumed(self) -> bool:  # type: ignore[override]
+        """Whether a fit goes on from a folder if there is something in it."""
+        return self._folder is not None
+
+    @property
+    def is_distributed(self) -> bool:  # type: ignore[override]
         """Whether there is more than one process."""
         job()
         return self._comm.size > 1
@@ -484,12 +445,46 @@ class MPIEngine:
         except Exception as problem:
             error = problem
         self.agree(error, ("open", topology, width))
+        self._go_on()
         if channel.size > 1:
             peers = self._peers
             self._graph = channel.comm.Create_dist_graph_adjacent(peers, peers, reorder=False)
         self._is_open = True
-        channel.together = False
+        channel.together, channel.paid = False, False
         self._outer = sys.exc_info()[1]
+
+    def _open_log(self) -> None:
+        if self._folder is not None and self.log is None:
+            self.log = SiteLog(self._folder / f"process-{self.rank}")
+
+    def _go_on(self) -> None:
+        """Take up the log of this process where all processes have one."""
+        self._begin()
+        self._n_steps = 0
+        self._open_log()
+        if self.log is None:
+            return
+        # Who was killed may be one step behind others; what these have heard is sent again.
+        known = [int(text) for text in self.gather(str(self.log.n_results).encode())]
+        if max(known) - min(known) > 1:
+            raise DistributedError(
+                f"Process {known.index(min(known))} has lost its part of the checkpoint: its "
+                "noise would be drawn again. Start anew, with an empty folder."
+            )
+        for step in range(min(known), self.log.n_results):
+            self.log.drop(f"result-{step}")
+
+    def _step(self, values: np.ndarray, share: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Result of a step, which is kept, from a message that is kept before it is sent."""
+        if self.log is None:
+            return share(values)
+        step, self._n_steps = self._n_steps, self._n_steps + 1
+        known = self.log.get(f"result-{step}")
+        if known is not None:
+            return as_array(known)
+        own = self.log.get(f"own-{step}")
+        values = as_array(own or self.log.put(f"own-{step}", as_bytes(values)))
+        return as_array(self.log.put(f"result-{step}", as_bytes(share(values))))
 
     def _prepare(self, topology: Topology, width: int) -> None:
         starts = self._starts = self._first_nodes(topology.n_nodes)
@@ -524,13 +519,23 @@ class MPIEngine:
         error = sys.exc_info()[1]
         if error is not None and error is not self._outer and not channel.together:
             channel.fail(error)
-        elif self._graph is not None:
-            self._graph.Free()
+        else:
+            channel.paid = None
+            if self._graph is not None:
+                self._graph.Free()
         self._is_open = False
         self._graph = self._outer = None
 
+    def charged(self) -> None:
+        """See `Engine.charged`."""
+        self._channel.paid = True
+        super().charged()
+
     def exchange(self, messages: np.ndarray) -> np.ndarray:
         """See `Engine.exchange`."""
+        return self._step(messages, self._exchanged)
+
+    def _exchanged(self, messages: np.ndarray) -> np.ndarray:
         np.copyto(self._own, messages)
         if self._graph is not None:
             np.take(messages, self._given, axis=0, out=self._outbox)
@@ -549,6 +554,10 @@ class MPIEngine:
             )
         kind, shape = values.dtype.kind, values.shape[1:]
         self.agree(error, ("collect", kind, shape))
+        return self._step(values, self._collected)
+
+    def _collected(self, values: np.ndarray) -> np.ndarray:
+        kind, shape = values.dtype.kind, values.shape[1:]
         channel = self._channel
         values = np.ascontiguousarray(values, dtype=np.int64 if kind in "iub" else np.float64)
         everyone = np.empty((self._starts[-1], *shape), dtype=values.dtype)
@@ -573,6 +582,9 @@ class MPIEngine:
         channel.check()
         record = np.zeros(1 + _NAME + _DIGEST, dtype=np.uint8)
         try:
+            if isinstance(token, dict):
+                self._open_log()
+                self._check_is_same({**token, "number of processes": channel.size})
             record[1 + _NAME :] = np.frombuffer(digest_of(token), dtype=np.uint8)
         except Exception as problem:
             error = problem if error is None else error

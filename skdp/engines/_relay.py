@@ -6,112 +6,39 @@ stops, for what this site sends is kept and returned. So a site needs no process
 one that was killed goes on where it was.
 """
 
-import io
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from skdp._validation import positive_int
-from skdp.engines._local import LocalEngine
-from skdp.engines._mpi import digest_of, entries_of, what_differs
+from skdp.engines._kept import (
+    KeepingEngine,
+    SiteLog,
+    as_array,
+    as_bytes,
+    digest_of,
+    entries_of,
+    packed,
+    what_differs,
+)
+from skdp.engines._local import NEVER, LocalEngine
 from skdp.exceptions import DistributedError
 
 Reply = dict[str, Any]
-_KEY = 32  # bytes
 
 
 class Waiting(BaseException):
     """The fit waits for others; it is no error, and nothing but `answer` may catch it."""
 
-    def __init__(self, step: int, message: bytes) -> None:
+    def __init__(self, step: int, message: bytes | None) -> None:
         super().__init__(step)
         self.step, self.message = step, message
 
 
-class SiteLog:
-    """What a site keeps between messages: results of steps, its own messages, and a key.
-
-    Privacy: results are released or public, or masked; own messages are what was sent. The key is
-    private, and opens nothing without the messages of others.
-
-    Parameters
-    ----------
-    folder : path-like, default=None
-        Where it is kept, so that a site that was killed goes on; None keeps it in ``entries``.
-
-    entries : dict of bytes, default=None
-        What was kept before.
-    """
-
-    def __init__(self, folder: Any = None, entries: Mapping[str, bytes] | None = None) -> None:
-        self.entries = dict(entries or {})
-        self.folder = None if folder is None else Path(folder)
-        if self.folder is not None:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for path in self.folder.iterdir():
-                if path.suffix == ".step":
-                    self.entries[path.stem] = path.read_bytes()
-
-    def put(self, name: str, value: bytes) -> bytes:
-        """Keep something, on disk before this returns."""
-        self.entries[name] = value
-        if self.folder is not None:
-            draft = self.folder / f"{name}.draft"
-            with open(draft, "wb", opener=_private) as file:
-                file.write(value)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.folder / f"{name}.step")
-        return value
-
-    def get(self, name: str) -> bytes | None:
-        """What was kept under a name."""
-        return self.entries.get(name)
-
-    @property
-    def n_results(self) -> int:
-        """Steps whose results are known, from the first on."""
-        count = 0
-        while f"result-{count}" in self.entries:
-            count += 1
-        return count
-
-    def result(self, step: int) -> list[bytes | None]:
-        """Message of each node at a step; None of those that did not send any."""
-        return unpacked(self.entries[f"result-{step}"])
-
-
-def _private(path: Any, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def packed(messages: list[bytes | None]) -> bytes:
-    """Messages of all nodes as one."""
-    lengths = [-1 if one is None else len(one) for one in messages]
-    head = json.dumps(lengths).encode()
-    parts = [len(head).to_bytes(8, "big"), head, *(one for one in messages if one is not None)]
-    return b"".join(parts)
-
-
-def unpacked(text: bytes) -> list[bytes | None]:
-    """Inverse of `packed`."""
-    start = 8 + int.from_bytes(text[:8], "big")
-    found = list[bytes | None]()
-    for length in json.loads(text[8:start]):
-        if length < 0:
-            found.append(None)
-        else:
-            found.append(text[start : start + length])
-            start += length
-    return found
-
-
-class SiteEngine:
+class SiteEngine(KeepingEngine):
     """Engine of one site, which stops the fit where others have to be heard.
 
     Parameters
@@ -125,13 +52,13 @@ class SiteEngine:
     """
 
     is_distributed = True
-    # A fit runs again and again: what a node releases alone would have noise several times.
-    runs_again = True
+    log: SiteLog
 
     def __init__(self, node: int, n_nodes: int, log: SiteLog) -> None:
         self.node, self.n_nodes, self.log = node, n_nodes, log
         self.mine = self.heard = np.array([node])
         self._step, self._tokens = 0, list[Any]()
+        self._begin()
 
     def __deepcopy__(self, memo: object = None) -> "SiteEngine":
         return self
@@ -148,13 +75,25 @@ class SiteEngine:
             raise ValueError(
                 f"n_nodes must be the number of sites, {self.n_nodes}; got {topology.n_nodes}."
             )
+        edges = topology.edges
+        neighbours = edges[(edges == self.node).any(axis=1)].ravel()
+        self.heard = np.union1d(self.mine, neighbours)
+        self._last = np.zeros((len(self.heard), width))
+        self.ages = None
 
     def close(self) -> None:
         """See `Engine.close`."""
 
     def exchange(self, messages: np.ndarray) -> np.ndarray:
-        """See `Engine.exchange`; sites have no links but to the server."""
-        raise NotImplementedError("sites of a relay exchange sums only")
+        """See `Engine.exchange`; all messages are passed on by the server."""
+        everyone, answered = self._gathered(messages)
+        answered[self.node] = True
+        everyone[self.node] = messages[0]
+        come = answered[self.heard]
+        self._last[come] = everyone[self.heard][come]
+        ages = np.full(len(come), NEVER) if self.ages is None else self.ages
+        self.ages = np.where(come, 0, ages + 1)
+        return self._last
 
     def collect(self, values: np.ndarray) -> np.ndarray:
         """See `Engine.collect`."""
@@ -172,22 +111,16 @@ class SiteEngine:
         """See `Engine.agree`; tokens are compared with the next step."""
         if error is not None:
             raise error
+        self._check_is_same(token)
         if token is not None:
             told = entries_of(token)
             self._tokens.append({"": ("", digest_of(token).hex())} if told is None else told)
 
-    def secret(self) -> bytes:
-        """Random bytes that stay the same for this fit."""
-        return self.log.get("key") or self.log.put("key", os.urandom(_KEY))
-
-    @property
-    def has_charged(self) -> bool:
-        """Whether the ledger of this site was charged before."""
-        return self.log.get("charged") is not None
-
-    def charged(self) -> None:
-        """Note that it was."""
-        self.log.put("charged", b"1")
+    def once(self, draw: Callable[[], np.ndarray], *, again: bool = False) -> np.ndarray:
+        """See `Engine.once`; a site that has lost what it drew is silent from then on."""
+        if self.log.get("lost") is not None:
+            raise Waiting(self.log.n_results, None)
+        return super().once(draw, again=again)
 
     def _gathered(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         step, tokens = self._step, self._tokens
@@ -195,7 +128,6 @@ class SiteEngine:
         if step >= self.log.n_results:
             message = self.log.get(f"own-{step}")
             if message is None:
-                values = np.ascontiguousarray(values)
                 message = self.log.put(f"own-{step}", _encoded(tokens, values))
             raise Waiting(step, message)
         messages = self.log.result(step)
@@ -217,16 +149,14 @@ class SiteEngine:
 
 def _encoded(tokens: list[Any], values: np.ndarray) -> bytes:
     head = json.dumps(tokens).encode()
-    body = io.BytesIO()
-    np.save(body, values, allow_pickle=False)
-    return len(head).to_bytes(8, "big") + head + body.getvalue()
+    return len(head).to_bytes(8, "big") + head + as_bytes(values)
 
 
 def _decoded(message: bytes) -> tuple[list[Any], np.ndarray]:
     start = 8 + int.from_bytes(message[:8], "big")
     try:
         tokens = json.loads(message[8:start])
-        values = np.load(io.BytesIO(message[start:]), allow_pickle=False)
+        values = as_array(message[start:])
     except ValueError:
         raise DistributedError("A message cannot be read: it is of another version.") from None
     return tokens, values
@@ -304,6 +234,7 @@ class Site:
         if self._has_lost(step := self.log.n_results):
             # It may have sent another message for this step, with the same masks.
             self.log.put(f"skip-{step}", b"1")
+            self.log.put("lost", b"1")
         if self.log.get(f"skip-{step}") is not None:
             return {**reply, "step": step, "message": None}
         try:
@@ -391,6 +322,13 @@ class Relay:
     def has_heard(self) -> bool:
         """Whether any site has answered in this step."""
         return bool(self._heard)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether enough sites are done, and all others are silent for good."""
+        others = range(self.n_nodes) if self.done else ()
+        silent = all(self._heard.get(i, b"") is None for i in others if i not in self.done)
+        return silent and len(self.done) >= self.least
 
     @property
     def is_complete(self) -> bool:

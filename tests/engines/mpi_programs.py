@@ -130,6 +130,58 @@ def agrees_with_local(comm):
             assert engine.mine.tolist() == engine.nodes(n_nodes).tolist() == mine
 
 
+def is_an_engine(comm):
+    """The conformance test for engines."""
+    from skdp.engines import check_engine
+
+    check_engine(MPIEngine(comm), n_nodes=comm.size + 1)
+
+
+def resumes(comm, folder, trust, killed):
+    """A fit with a folder, killed in a message; without a number it runs to its end."""
+    from skdp.distributed import PaperAlgorithm
+    from skdp.privacy import BudgetLedger
+
+    class Killed(MPIEngine):
+        n_left = int(killed)
+
+        def _go_on(self):
+            super()._go_on()
+            self.n_left = int(killed)
+
+        def _step(self, values, share):
+            def shared(values):
+                self.n_left -= 1
+                if self.n_left == 0 and comm.rank == 1:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return share(values)
+
+            return super()._step(values, shared)
+
+    warnings.simplefilter("ignore", PrivacyWarning)  # of the seed
+    params = dict(n_nodes=comm.size, classes=[0, 1], delta=1e-4, random_state=3)
+    if trust == "sums":
+        params["trust"] = SecureSums(1)
+    ledger = BudgetLedger(f"{folder}/{comm.rank}.db", epsilon=5.0, delta=1e-3)
+    engine = Killed(comm, checkpoint=f"{folder}/fit")
+    model = classifier(whitened=True, **params).set_params(engine=engine, ledger=ledger)
+    model.fit(*rows_of([comm.rank]))
+    assert len(ledger.history()) == 1
+    whole = clone(model).set_params(engine=MPIEngine(comm), ledger=None).fit(*rows_of([comm.rank]))
+    assert model.node_coef_.tobytes() == whole.node_coef_.tobytes()
+    # The folder is of one fit: the same one comes again, for nothing, and no other one does.
+    again = clone(model).fit(*rows_of([comm.rank]))
+    assert again.coef_.tobytes() == whole.coef_.tobytes() and len(ledger.history()) == 1
+    X, y, node = rows_of([comm.rank])
+    words = "checkpoint must be the folder of this fit"
+    raises(ValueError, f"{words}, or an empty one", clone(model).set_params(epsilon=2.0).fit, X, y)
+    raises(ValueError, f"{words}, with as many rows", clone(model).fit, X[1:], y[1:], node[1:])
+    words = "engine must keep no checkpoint"
+    other = clone(model).set_params(trust="nodes")
+    raises(ValueError, words, other.partial_fit, X, y)
+    raises(ValueError, words, other.set_params(paper=PaperAlgorithm()).fit, X, y)
+
+
 def schedules():
     """Matrices that are not symmetric: of an array, of a callable, and sparse ones."""
 
@@ -676,6 +728,8 @@ def alone(comm):
 
 PROGRAMS = [
     agrees_with_local,
+    is_an_engine,
+    resumes,
     collects,
     raises_together,
     estimators_agree,

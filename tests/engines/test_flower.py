@@ -48,13 +48,13 @@ class Started:
             "OMP_NUM_THREADS": "1",
         }
 
-    def start(self, name, *arguments):
+    def start(self, name, *arguments, **variables):
         with open(self.folder / f"{len(self.programs)}.log", "w") as log:
             program = subprocess.Popen(
                 [BIN / name, *arguments],
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=self.environment,
+                env=self.environment | variables,
                 start_new_session=True,
             )
         self.programs.append(program)
@@ -80,7 +80,7 @@ class Started:
 
 @needs_flower
 @pytest.mark.slow
-def test_three_sites_learn_what_one_process_does(tmp_path, monkeypatch):
+def test_three_sites_learn_what_one_process_does_although_one_is_killed(tmp_path, monkeypatch):
     app = shutil.copytree(APP, tmp_path / "app")
     link, *ports = free_ports(4)
     (tmp_path / "flwr").mkdir()
@@ -92,17 +92,29 @@ def test_three_sites_learn_what_one_process_does(tmp_path, monkeypatch):
     with Started(tmp_path) as started:
         no_install = "--disable-runtime-dependency-installation"
         started.start("flower-superlink", "--insecure", no_install, *address, str(link))
-        for number, port in enumerate(ports):
-            started.start(
+
+        def site(number):
+            return started.start(
                 "flower-supernode",
-                *("--insecure", "--superlink", f"127.0.0.1:{link}", *address, str(port)),
-                *("--node-config", f"partition-id={number}"),
+                *("--insecure", "--superlink", f"127.0.0.1:{link}"),
+                *(*address, str(ports[number]), "--node-config", f"partition-id={number}"),
+                SKDP_FLOWER_SITE=str(number),
             )
+
+        sites = list(map(site, range(3)))
         until = time.monotonic() + 60.0
         while started.start("flwr", "run", str(app), "here").wait(60):
             assert time.monotonic() < until, started.logs()
             time.sleep(1.0)
-        until = time.monotonic() + 240.0
+        until = time.monotonic() + 100.0
+        while not (tmp_path / "fit-1" / "result-6.step").exists():
+            assert time.monotonic() < until, started.logs()
+            time.sleep(0.5)
+        os.killpg(sites[1].pid, 9)  # in the middle of the fit
+        sites[1].wait()
+        ports[1] = free_ports(1)[0]
+        site(1)
+        until = time.monotonic() + 300.0
         while len(list(tmp_path.glob("*.npy"))) < 3:
             assert time.monotonic() < until, started.logs()
             time.sleep(1.0)

@@ -28,6 +28,7 @@ def test_processes_do_what_one_process_does_and_send_what_is_released(mpiexec, s
     programs = ",".join(
         [
             "agrees_with_local",
+            "is_an_engine",
             "collects",
             "raises_together",
             "estimators_agree",
@@ -71,7 +72,7 @@ def test_too_many_processes_are_one_message(mpiexec, where):
 def test_a_stopped_process_is_named(mpiexec, where):
     status, output, errors = mpiexec(4, PROGRAMS, "fails", 4, "stops", where, timeout=30)
     assert status != 0 and "passed" not in output
-    assert "skdp: process 0 of 4 has waited 3 s for process 1; the job ends." in errors
+    assert "skdp: process 0 of 4 has waited 3 s for process 1; the job ends" in errors
     assert errors.count("the job ends") == 1
 
 
@@ -96,9 +97,23 @@ def test_job_ends_everywhere_when_a_process_fails(mpiexec, how, where, prefix, m
     assert "passed" not in output
     assert errors.count("the job ends") == (message is not None), errors
     if message is not None:
-        assert f"skdp: {message}; the job ends." in errors
+        assert f"skdp: {message}; the job ends" in errors
     if how == "raise":
         assert errors.count("ValueError: a message that its own process shows") == 1
+
+
+@pytest.mark.parametrize("trust", ["nodes", "sums"])
+def test_a_job_that_was_killed_goes_on(mpiexec, tmp_path, trust):
+    arguments = [PROGRAMS, "resumes", 2, tmp_path, trust]
+    for killed in (2, 9):
+        status, output, errors = mpiexec(2, *arguments, killed, timeout=60)
+        assert status != 0 and "passed" not in output, errors
+    status, output, errors = mpiexec(2, *arguments, 0)
+    assert status == 0, errors
+    assert output.count("passed") == 2
+    (tmp_path / "fit" / "process-1" / "result-5.step").unlink()
+    status, _, errors = mpiexec(2, *arguments, 0)
+    assert status != 0 and "Process 1 has lost its part of the checkpoint" in errors
 
 
 @pytest.mark.every(2)
@@ -114,7 +129,8 @@ def test_job_ends_everywhere_when_a_process_fails(mpiexec, how, where, prefix, m
 def test_job_ends_when_a_process_catches_its_own_error(mpiexec, where, then, message):
     status, output, errors = mpiexec(2, PROGRAMS, "caught", 2, where, then, timeout=20)
     assert status != 0 and "passed" not in output
-    assert re.findall("skdp: (.*)", errors) == [f"{message}; the job ends."], errors
+    said = f"{message}; the job ends, and nothing was charged."
+    assert re.findall("skdp: (.*)", errors) == [said], errors
     assert "Traceback" not in errors
 
 
@@ -174,6 +190,19 @@ def test_local_engine_runs_all_nodes():
     with pytest.raises(KeyError):
         engine.agree(KeyError("mine"))
     engine.close()
+
+
+def test_scripts_of_the_guide_run_as_they_stand(mpiexec, tmp_path, monkeypatch):
+    text = (ROOT / "doc" / "distributed_mpi.rst").read_text(encoding="utf-8")
+    blocks = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text)
+    assert len(blocks) == 2
+    monkeypatch.chdir(tmp_path)
+    for name, block in zip(["learn.py", "sites.py"], blocks, strict=True):
+        Path(name).write_text(re.sub("^   ", "", block, flags=re.MULTILINE))
+        assert f"python -m mpi4py {name}" in text
+        status, _, errors = mpiexec(4, "-m", "mpi4py", name)
+        assert status == 0, errors
+    assert len(list(tmp_path.glob("*.joblib"))) == 4
 
 
 def test_example_runs(mpiexec, size):

@@ -6,14 +6,21 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import normalize
 
 from skdp import config_context
-from skdp.distributed import DistributedDPClassifier, SecureSums
+from skdp.distributed import (
+    DistributedDPClassifier,
+    PaperAlgorithm,
+    SecureSums,
+    _whitened_gossip,
+)
+from skdp.engines import check_engine
 from skdp.engines._flower import run_relay
-from skdp.engines._relay import Relay, Site, SiteLog, packed, unpacked
+from skdp.engines._kept import SiteLog, packed, unpacked
+from skdp.engines._relay import Relay, Site
 from skdp.exceptions import DistributedError, PrivacyWarning
 from skdp.privacy import BudgetLedger
 
@@ -234,13 +241,77 @@ def test_sites_that_differ_are_told_what_differs():
     assert not any(ledger.history() for ledger in sites.ledgers)
 
 
-def test_sites_release_sums_alone():
-    sites = Sites(learn=lambda engine, node, own: own.set_params(trust="nodes").fit(*rows(node)))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own, X, y: own.set_params(n_nodes=4).fit(X, y),
+        lambda own, X, y: own.set_params(trust="nodes").partial_fit(X, y),
+        lambda own, X, y: own.set_params(trust="nodes", paper=PaperAlgorithm()).fit(X, y),
+    ],
+    ids=["another number of nodes", "a stream", "a form of the paper"],
+)
+def test_sites_refuse_what_cannot_go_on(change):
+    sites = Sites(learn=lambda engine, node, own: change(own, *rows(node)))
     with pytest.raises(DistributedError, match=r"\(ValueError\)"):
         fitted(sites)
-    other = Sites(learn=lambda engine, node, own: own.set_params(n_nodes=4).fit(*rows(node)))
-    with pytest.raises(DistributedError, match=r"\(ValueError\)"):
-        fitted(other)
+
+
+NODES = dict(trust="nodes", delta=1e-4, epsilon=4.0)
+
+
+def nodes(**options):
+    sites = Sites(**NODES, **options)
+    sites.ledgers = [BudgetLedger(epsilon=9.0, delta=1e-3) for _ in range(N)]
+    return sites
+
+
+def test_nodes_draw_the_noise_of_a_round_once(monkeypatch):
+    drawn = []
+    release = _whitened_gossip.release
+
+    def counted(*values, **options):
+        drawn.append(options["purpose"])
+        return release(*values, **options)
+
+    monkeypatch.setattr(_whitened_gossip, "release", counted)
+    here(**NODES)
+    expected, drawn = len(drawn), []
+    sites = nodes()  # with the noise of the operating system
+    models = fitted(sites)
+    assert len(drawn) == expected > N and sites.n_runs > 10
+    for one in models:
+        assert_array_equal(one.node_coef_, models[0].node_coef_)
+
+
+def test_nodes_learn_what_one_process_does():
+    models = fitted(nodes(random_state=3))
+    for one in models:
+        # Matrix products of other sizes may differ in the last bits.
+        assert_allclose(one.node_coef_, here(random_state=3, **NODES).node_coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["killed", "without its log"])
+def test_nodes_go_on_without_a_site(lost):
+    sites, n_asked = nodes(), 0
+
+    def ask(messages):
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked > 12:
+            if lost and n_asked == 13:
+                sites.logs[1] = None
+            elif not lost:
+                messages.pop(1, None)
+        replies = sites.answer(messages)
+        return replies
+
+    clock = iter(range(10**6))
+    relay = Relay(N, 2)
+    run_relay(relay, ask, 0.5, clock=lambda: float(next(clock)))
+    assert relay.done == {0, 2} and set(sites.found) == {0, 2}
+    for model in sites.found.values():
+        assert np.isnan(model.node_coef_[1]).all() and np.isfinite(model.coef_).all()
+        assert model.score(*rows(1)) > 0.85
 
 
 def test_a_ledger_that_cannot_pay_stops_all():
@@ -262,6 +333,13 @@ def test_a_saved_model_has_no_key_of_its_site():
         key = sites.logs[node].get("key")
         for text in (pickle.dumps(one), pickle.dumps(one.released()), repr(one).encode()):
             assert key is not None and key not in text
+
+
+def test_sites_are_an_engine():
+    sites = Sites(learn=lambda engine, node, own: check_engine(engine, N))
+    relay = Relay(N, 2)  # the last step is one in which a site fails
+    run_relay(relay, sites.answer, 1e9)
+    assert relay.done == set(range(N))
 
 
 def test_several_sites_tell_a_new_server_each_result_once():

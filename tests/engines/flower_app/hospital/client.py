@@ -26,4 +26,6 @@ def finish(fitted, context):
     np.save(FOLDER / f"{number}.npy", fitted.coef_)
 
 
-app = flower_client(learn, finish=finish)
+app = flower_client(
+    learn, finish=finish, checkpoint=FOLDER / f"fit-{os.environ['SKDP_FLOWER_SITE']}"
+)

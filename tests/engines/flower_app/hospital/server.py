@@ -2,4 +2,4 @@
 
 from skdp.engines import flower_server
 
-app = flower_server(n_nodes=3, patience=120.0)
+app = flower_server(n_nodes=3, patience=100.0)
