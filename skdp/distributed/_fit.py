@@ -9,7 +9,7 @@ from skdp.distributed._plan import Plan, check_parameters
 from skdp.distributed._rows import NodeRows, UserCalls, common_classes, owners_of, validated
 from skdp.distributed._stream import GossipStream
 from skdp.distributed._sum_network import met
-from skdp.distributed._together import Together, asked, engine_of, is_first_with
+from skdp.distributed._together import Together, engine_of, identity_of, is_first_with
 from skdp.distributed._whitened_form import WhitenedForm
 from skdp.learner import (
     Progress,
@@ -49,10 +49,11 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
             )
             users = Users.of(groups, len(codes))
             plan = _plan_of(estimator, classes, X.shape[1], users, fresh)
-            if engine.is_distributed:
+            if engine.is_distributed or engine.is_resumed:
                 n_rounds = 0 if fresh else estimator._stream.time
                 everyone.token = plan.token(estimator, len(codes), n_rounds)
                 everyone.token["one pass"] = one_pass
+                everyone.token["checkpoint"] = "given" if engine.is_resumed else "None"
         engine.open(plan.topology, plan.size)
         try:
             calls = None
@@ -82,16 +83,18 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
             if estimator.trust != "nodes":
                 session = met(estimator.trust, engine, plan.topology)
             with Together(engine):
-                # A fit that goes on where it was stopped was charged before.
-                paid = engine.has_charged
                 ledger = ledger_of(estimator) if fresh else None
-                ledger = asked(ledger, guarantee, has_charged=paid)
+                identity = identity_of(ledger)
+                # A fit that goes on where it was stopped was charged before.
+                paid = engine.has_charged(identity)
+                if ledger is not None and not paid:
+                    ledger.check(guarantee)
             if fresh:
-                pays = is_first_with(ledger, engine)
+                pays = is_first_with(identity, engine)
                 with Together(engine):
                     if pays and not paid:
                         charge_quietly(estimator, guarantee)
-                    engine.charged()
+                    engine.charged(identity)
             if calls is not None:
                 gone = calls.enter(groups, users, owners, for_good=not one_pass)
                 data = data.without(gone)

@@ -207,11 +207,6 @@ class GossipStream:
         spread = np.square(latest - np.nanmean(latest, axis=0)).sum(axis=1)
         output = plan.params["output_node"]
         output = -1 if output is None else plan.topology.number(output)
-        if self.whitened is not None and np.isnan(coef[output]).any():
-            raise DistributedError(
-                "output_node must be a node that has answered; this one is gone. What was charged "
-                "stays charged."
-            )
         release = plan.release
         return dict(
             classes_=plan.classes,
@@ -259,11 +254,16 @@ class GossipStream:
 
     def _known(self, engine):
         """What collects values of all nodes: NaN of those that are gone."""
+        output = self.plan.params["output_node"]
+        output = None if output is None else self.plan.topology.number(output)
 
         def known(values):
             everyone, answered = engine.collect_some(values)
-            if not answered.any():
-                raise DistributedError("No node has answered. What was charged stays charged.")
+            if not answered.any() or not (output is None or answered[output]):
+                raise DistributedError(
+                    "output_node must be a node that has answered, and some node must have; all "
+                    "of these are gone. What was charged stays charged."
+                )
             everyone = everyone.astype(np.float64)
             everyone[~answered] = np.nan
             return everyone

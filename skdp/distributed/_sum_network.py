@@ -69,7 +69,7 @@ class SumNetwork:
         self.total = max(1.0, float(self.counts[answered].sum()))
         self.factors = np.array([1.0 / self.total])
 
-    whose = "all nodes"
+    whose, is_late = "all nodes", False
 
     def mean(self, totals: np.ndarray) -> np.ndarray:
         """Mean over rows, from the sum that was released last."""

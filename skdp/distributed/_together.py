@@ -10,6 +10,7 @@ from skdp._validation import one_of, short_repr
 from skdp.engines import Engine, LocalEngine, MPIEngine
 
 _BLOCK_DIGEST = 4  # numbers of a digest
+_LIMIT_LATE = 0.6  # of the messages
 _LIMIT_SILENCE = 3  # rounds after which a node that sends nothing is taken to be gone
 
 
@@ -37,12 +38,10 @@ class Together:
             self.engine.agree(error, self.token)
 
 
-def asked(ledger, guarantee, *, has_charged=False):
-    """Raise what the charge would raise; otherwise, which ledger it is. Nothing is written."""
+def identity_of(ledger):
+    """Which ledger it is, if it can be written; None if there is none. Nothing is written."""
     if ledger is None:
         return None
-    if not has_charged:
-        ledger.check(guarantee)
     if ledger.path is None:
         return ledger.identity
     for place in (ledger.path, os.path.dirname(ledger.path)):  # its journal stands beside it
@@ -92,13 +91,24 @@ def mixed_with(weights, engine, messages, n_mixings):
     return weights @ heard + weights[here, own][:, np.newaxis] * late
 
 
+def mostly_late(engine, n_mixings):
+    """Whether most messages of the last exchange, of nodes that are not gone, were late."""
+    if engine.ages is None:
+        return False
+    there = engine.ages <= _LIMIT_SILENCE * n_mixings
+    return bool(np.count_nonzero(engine.ages[there]) > _LIMIT_LATE * np.count_nonzero(there))
+
+
 def is_first_with(identity, engine):
     """Whether this process is the first of those that share its ledger, and pays for them."""
     if not engine.is_distributed:
         return True
     own = np.zeros(_BLOCK_DIGEST, dtype=np.int64)
-    if identity is not None:
+    if identity is not None and engine.shares_ledgers:
         own[:] = np.frombuffer(hashlib.sha256(identity.encode()).digest(), dtype=np.int64)
     everyone = engine.collect(np.tile(own, (len(engine.mine), 1)))
-    first = int(np.flatnonzero((everyone == own).all(axis=1))[0])
-    return first == engine.mine[0]
+    if not engine.shares_ledgers:
+        return True
+    sharing = np.flatnonzero((everyone == own).all(axis=1))
+    # Of a fit that goes on, others may have heard of another ledger.
+    return not len(sharing) or bool(sharing[0] == engine.mine[0])

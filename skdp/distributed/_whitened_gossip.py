@@ -19,7 +19,7 @@ from skdp._grid import TINY
 from skdp._random._source import NoiseSource, noise_source
 from skdp._validation import LARGEST_ARRAY, plain_arguments
 from skdp.distributed import _shares as shares
-from skdp.distributed._together import mixed_with
+from skdp.distributed._together import mixed_with, mostly_late
 from skdp.exceptions import DistributedError
 from skdp.learner._descent import WhitenedMetric, eigenvectors, release_half, symmetric
 from skdp.learner._losses import Loss
@@ -109,7 +109,7 @@ class Network:
         longest = np.maximum(weights.factors * weights.counts * kept, 1.0)[self.mine]
         self.factors = weights.factors[self.mine] / longest
         self._mixer = topology.mixer(engine.mine, engine.heard)
-        self._time = 0
+        self._time, self.is_late = 0, False
 
     def mean(self, totals: Iterable[np.ndarray]) -> np.ndarray:
         """Weighted mean of the rows of all nodes, from their released sums.
@@ -237,6 +237,7 @@ class Network:
         for weights in self._mixer(time, time + self.n_mixings):
             messages = released.reshape(shape[0], -1)
             released = mixed_with(weights, self.engine, messages, self.n_mixings)
+            self.is_late = mostly_late(self.engine, self.n_mixings)
         self._time = time + self.n_mixings
         return np.array(released).reshape(shape)
 
@@ -470,7 +471,8 @@ def run_whitened(
         sums = released_sums(points)
         steps = np.stack([coordinates.back(each) for each in sums])
         after = points - network.factors[:, np.newaxis, np.newaxis] * steps
-        broadcast = after + momentum(t) * (after - before)
+        # Where nearly all that is heard is of earlier rounds momentum would swing.
+        broadcast = after + (0.0 if network.is_late else momentum(t)) * (after - before)
         before = after
         if monitor is not None:
             monitor(1)

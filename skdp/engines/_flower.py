@@ -27,8 +27,8 @@ def _flower() -> Any:
 def flower_client(
     learn: Callable[[Any, Any], Any],
     *,
+    checkpoint: Any,
     finish: Callable[[Any, Any], Any] | None = None,
-    checkpoint: Any = None,
 ) -> Any:
     """Client app of one site, which is one node of the network.
 
@@ -36,24 +36,24 @@ def flower_client(
     with the messages so far, and stops where others have to be heard. It must load the same rows
     each time.
 
-    Privacy: what leaves the site is masked, released or public, as for
-    `~skdp.distributed.SecureSums`; without these a fit is refused. Flower's own log may hold the
-    type of an error.
+    Privacy: what leaves the site is masked, released or public. The site charges its own ledger,
+    whatever others say. Flower's own log may hold the type of an error.
 
     Parameters
     ----------
     learn : callable
         ``learn(engine, context)`` returns a `~skdp.distributed.DistributedDPClassifier` with that
-        ``engine``, secure sums and ``n_nodes`` sites, fitted to the rows of this site. ``context``
-        is Flower's, with ``node_config`` and ``run_config``.
+        ``engine`` and ``n_nodes`` sites, fitted to the rows of this site. ``context`` is Flower's,
+        with ``node_config`` and ``run_config``.
+
+    checkpoint : path-like
+        Folder of this site and of one fit. A site or a run that was killed goes on from it with
+        the same bits, and without another charge. It holds results, own messages and a key of this
+        site, and no row. With the key, masks can be taken from this site's messages: keep the
+        folder from others, and delete it after the fit.
 
     finish : callable, default=None
         ``finish(model, context)`` is called once when the model is there, to save it.
-
-    checkpoint : path-like, default=None
-        Folder of this site and of one fit. A site or a run that was killed goes on from it with
-        the same bits, and without another charge. It holds results, own messages and a key of this
-        site, and no row; keep it from others. None keeps that in Flower's state of the run.
 
     Returns
     -------
@@ -66,8 +66,7 @@ def flower_client(
     @app.query()
     def answer(message: Any, context: Any) -> Any:
         asked = dict(message.content[_RECORD])
-        kept = {} if checkpoint is not None else dict(context.state.get(_RECORD, {}))
-        log = SiteLog(checkpoint, kept)
+        log = SiteLog(checkpoint)  # waits while another message is answered
         site = Site(
             _number_of(context),
             int(asked["n_nodes"]),
@@ -75,9 +74,10 @@ def flower_client(
             None if finish is None else lambda model: finish(model, context),
             log,
         )
-        reply = site.answer({**asked, "results": asked.get("results", [])})
-        if checkpoint is None:
-            context.state[_RECORD] = flwr.app.ConfigRecord(log.entries)
+        try:
+            reply = site.answer({**asked, "results": asked.get("results", [])})
+        finally:
+            log.close()
         if site.failed is not None:
             paid = "was" if log.get("charged") else "was not"
             print(f"skdp: {site.failed!r}. The ledger of this site {paid} charged.", flush=True)

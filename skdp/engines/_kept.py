@@ -4,11 +4,15 @@ import dataclasses
 import hashlib
 import io
 import json
+import math
 import os
 import pickle
+import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,7 @@ from skdp._validation import short_repr
 from skdp.engines._local import Engine
 
 _KEY = 32  # bytes
+_PAUSE = 0.02  # seconds between looks at a lock
 
 
 def digest_of(token: object) -> bytes:
@@ -95,25 +100,50 @@ class SiteLog:
     """What a site keeps between messages: results of steps, its own messages, and a key.
 
     Privacy: results are released or public, or masked; own messages are what was sent. The key is
-    private, and opens nothing without the messages of others.
+    private: with it and the results, masks can be taken from this site's own messages.
+
+    A folder is of one holder at a time, who waits for another one. It is read when it is opened.
 
     Parameters
     ----------
     folder : path-like, default=None
         Where it is kept, so that a site that was killed goes on; None keeps it in ``entries``.
 
-    entries : dict of bytes, default=None
-        What was kept before.
+    patience : float, default=inf
+        Seconds to wait for another holder.
+
+    Raises
+    ------
+    ValueError
+        If another one holds it for longer.
     """
 
-    def __init__(self, folder: Any = None, entries: Mapping[str, bytes] | None = None) -> None:
-        self.entries = dict(entries or {})
+    def __init__(self, folder: Any = None, *, patience: float = math.inf) -> None:
+        self.entries = dict[str, bytes]()
         self.folder = None if folder is None else Path(folder)
-        if self.folder is not None:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for path in self.folder.iterdir():
-                if path.suffix == ".step":
-                    self.entries[path.stem] = path.read_bytes()
+        self._held: int | None = None
+        if self.folder is None:
+            return
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._held = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        until = time.monotonic() + patience
+        while not _is_locked(self._held):
+            if time.monotonic() > until:
+                self.close()
+                raise ValueError(
+                    "checkpoint must be a folder that no other fit uses at the same time; got "
+                    f"{str(folder)!r}."
+                )
+            time.sleep(_PAUSE)
+        for path in self.folder.iterdir():
+            if path.suffix == ".step":
+                self.entries[path.stem] = path.read_bytes()
+
+    def close(self) -> None:
+        """Let others hold the folder."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def put(self, name: str, value: bytes) -> bytes:
         """Keep something, on disk before this returns."""
@@ -125,7 +155,15 @@ class SiteLog:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.folder / f"{name}.step")
+            self._sync()
         return value
+
+    def _sync(self) -> None:
+        """Names of files are on disk, in the order in which they were made."""
+        if os.name == "posix":
+            directory = os.open(str(self.folder), os.O_RDONLY)
+            os.fsync(directory)
+            os.close(directory)
 
     def drop(self, name: str) -> None:
         """Forget what was kept under a name."""
@@ -137,17 +175,47 @@ class SiteLog:
         """What was kept under a name."""
         return self.entries.get(name)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        for name in list(self.entries):
+            self.drop(name)
+
+    def _count(self, what: str) -> int:
+        count = 0
+        while f"{what}-{count}" in self.entries:
+            count += 1
+        return count
+
     @property
     def n_results(self) -> int:
         """Steps whose results are known, from the first on."""
-        count = 0
-        while f"result-{count}" in self.entries:
-            count += 1
-        return count
+        return self._count("result")
+
+    @property
+    def n_own(self) -> int:
+        """Steps whose messages of this site are known, from the first on."""
+        return self._count("own")
 
     def result(self, step: int) -> list[bytes | None]:
         """Message of each node at a step; None of those that did not send any."""
         return unpacked(self.entries[f"result-{step}"])
+
+
+def _is_locked(file: int) -> bool:
+    """Whether a file is locked now, until it is closed."""
+    try:
+        import fcntl
+    except ImportError:  # not there on Windows, which has one of its own
+        import msvcrt
+
+        lock = partial(msvcrt.locking, file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        lock = partial(fcntl.flock, file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        lock()
+    except OSError:
+        return False
+    return True
 
 
 def _private(path: Any, flags: int) -> int:
@@ -200,6 +268,7 @@ class KeepingEngine(Engine):
 
     log: SiteLog | None = None
     _n_drawn = 0
+    _about: Mapping[str, bytes] = MappingProxyType({})
 
     def _begin(self) -> None:
         """Start at the first step of a fit."""
@@ -210,15 +279,16 @@ class KeepingEngine(Engine):
         """See `Engine`."""
         return self.log is not None
 
-    @property
-    def has_charged(self) -> bool:  # type: ignore[override]
-        """See `Engine`."""
-        return self.log is not None and self.log.get("charged") is not None
+    def has_charged(self, ledger: str | None) -> bool:
+        """See `Engine.has_charged`."""
+        return self.log is not None and self.log.get("charged") == str(ledger).encode()
 
-    def charged(self) -> None:
+    def charged(self, ledger: str | None) -> None:
         """See `Engine.charged`."""
         if self.log is not None:
-            self.log.put("charged", b"1")
+            for name, digest in self._about.items():
+                self.log.put(name, digest)
+            self.log.put("charged", str(ledger).encode())
 
     def secret(self) -> bytes:
         """See `Engine.secret`."""
@@ -242,12 +312,9 @@ class KeepingEngine(Engine):
         """Refuse a log of another fit, by what is public of it."""
         if self.log is None or not isinstance(token, dict):
             return
-        for name, value in token.items():
-            digest = digest_of(value)
-            entry = f"of-{digest_of(name).hex()[:16]}"
-            if self.log.get(entry) is None:
-                self.log.put(entry, digest)
-            elif self.log.get(entry) != digest:
+        self._about = {f"of-{digest_of(n).hex()[:16]}": digest_of(v) for n, v in token.items()}
+        for (entry, digest), (name, value) in zip(self._about.items(), token.items(), strict=True):
+            if self.log.get(entry) not in (None, digest):
                 raise ValueError(
                     "checkpoint must be the folder of this fit, or an empty one; it has a fit "
                     f"with another {name}, which is {short_repr(value)} here."

@@ -42,8 +42,8 @@ class Engine(ABC):
     is_resumed : bool
         Whether a fit may run a second time, after a restart or for each message.
 
-    has_charged : bool
-        Whether this fit was charged before a restart.
+    shares_ledgers : bool
+        Whether a process may leave the charge to another one that has the same ledger.
     """
 
     mine: np.ndarray
@@ -51,7 +51,7 @@ class Engine(ABC):
     is_distributed: bool
     ages: np.ndarray | None = None
     is_resumed = False
-    has_charged = False
+    shares_ledgers = True
 
     @abstractmethod
     def open(self, topology: Topology, width: int) -> None:
@@ -144,8 +144,12 @@ class Engine(ABC):
         """32 random bytes of this process, which are the same after a restart."""
         return os.urandom(_SECRET)
 
-    def charged(self) -> None:  # noqa: B027 - who keeps nothing has nothing to note
-        """Note that this fit is charged now."""
+    def has_charged(self, ledger: str | None) -> bool:
+        """Whether this fit was charged to that ledger before a restart."""
+        return False
+
+    def charged(self, ledger: str | None) -> None:  # noqa: B027 - who keeps nothing notes nothing
+        """Note that this fit is charged now, to that ledger or to none."""
 
 
 class LocalEngine(Engine):
@@ -162,12 +166,15 @@ class LocalEngine(Engine):
         ``trust="nodes"`` a round has ``n_mixings``, and the last messages are the final models.
 
     delays : array-like of int, shape (n_nodes,), default=None
-        How many exchanges each node's messages are late, with ``trust="nodes"``. None is 0.
+        How many exchanges each node's messages are late, with ``trust="nodes"``. None is 0. What
+        is later than three rounds counts as gone.
     """
 
     is_distributed = False
 
     def __init__(self, absent: Callable[[int], Any] | None = None, *, delays: Any = None) -> None:
+        if absent is not None and not callable(absent):
+            raise ValueError(f"absent must be a function or None; got {short_repr(absent)}.")
         self.absent, self.delays = absent, delays
 
     def open(self, topology: Topology, width: int) -> None:
@@ -195,9 +202,7 @@ class LocalEngine(Engine):
             return messages
         number, self._number = self._number, self._number + 1
         delays = np.zeros_like(self.mine) if self.delays is None else np.asarray(self.delays)
-        sent = np.ones(len(messages), dtype=bool)
-        if self.absent is not None:
-            sent[list(self.absent(number))] = False
+        sent = self._who_sends(number)
         self._past = [(messages.copy(), sent), *self._past[: int(delays.max())]]
         ages = np.full(len(messages), NEVER) if self.ages is None else self.ages + 1
         for node, delay in enumerate(delays.tolist()):
@@ -207,15 +212,25 @@ class LocalEngine(Engine):
         self.ages = ages
         return self._last
 
+    def _who_sends(self, number: int) -> np.ndarray:
+        sends = np.ones(len(self.mine), dtype=bool)
+        if self.absent is not None:
+            gone = set(self.absent(number))
+            if not gone <= set(range(len(sends))):
+                raise ValueError(
+                    f"absent must return numbers of nodes, 0 to {len(sends) - 1}; got "
+                    f"{short_repr(sorted(gone))}."
+                )
+            sends[list(gone)] = False
+        return sends
+
     def collect(self, values: np.ndarray) -> np.ndarray:
         """Return the values."""
         return np.asarray(values)
 
     def collect_some(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the values, and which nodes have sent theirs."""
-        answered = np.ones(len(self.mine), dtype=bool)
-        if self.absent is not None:
-            answered[list(self.absent(self._number))] = False
+        answered = self._who_sends(self._number)
         self._number += 1
         shape = (-1, *(1 for _ in values.shape[1:]))
         return np.where(answered.reshape(shape), values, 0), answered

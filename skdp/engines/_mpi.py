@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import positive
+from skdp._validation import positive, short_repr
 from skdp.engines._kept import (
     KeepingEngine,
     SiteLog,
@@ -313,9 +313,10 @@ class MPIEngine(KeepingEngine):
 
     checkpoint : path-like, default=None
         Folder in which each process keeps what it has sent and heard of one fit, before it goes
-        on. A job that was killed and is started again with it goes on with the same bits, and
-        without another charge. It holds released, public and masked values, and with secure sums
-        the keys of this process; keep it from others. It is for `fit` with ``paper=None``.
+        on. A job that was killed and is started again with it, on the same rows, goes on with the
+        same bits and without another charge. It holds released, public and masked values, and with
+        secure sums keys, by which masks can be taken from messages: keep it from others, and
+        delete it afterwards. It is for one `fit` with ``paper=None``.
 
     Attributes
     ----------
@@ -357,6 +358,8 @@ class MPIEngine(KeepingEngine):
         positive(patience=patience)
         self._base = comm
         self._patience = patience
+        if not isinstance(checkpoint, str | os.PathLike | None):
+            raise ValueError(f"checkpoint must be a path or None; got {short_repr(checkpoint)}.")
         self._folder = None if checkpoint is None else Path(checkpoint)
         self._is_open = False
         self._graph: Any = None
@@ -455,7 +458,13 @@ class MPIEngine(KeepingEngine):
 
     def _open_log(self) -> None:
         if self._folder is not None and self.log is None:
-            self.log = SiteLog(self._folder / f"process-{self.rank}")
+            folder = self._folder / f"process-{self.rank}"
+            self.log = SiteLog(folder, patience=GRACE)
+
+    def _close_log(self) -> None:
+        if self.log is not None:
+            self.log.close()
+            self.log = None
 
     def _go_on(self) -> None:
         """Take up the log of this process where all processes have one."""
@@ -464,17 +473,39 @@ class MPIEngine(KeepingEngine):
         self._open_log()
         if self.log is None:
             return
-        # Who was killed may be one step behind others; what these have heard is sent again.
-        known = [int(text) for text in self.gather(str(self.log.n_results).encode())]
-        if max(known) - min(known) > 1:
-            raise DistributedError(
-                f"Process {known.index(min(known))} has lost its part of the checkpoint: its "
-                "noise would be drawn again. Start anew, with an empty folder."
+        log = self.log
+        of_all = int.from_bytes(log.get("of all") or b"", "big")
+        own = dict(known=log.n_results, own=log.n_own, of_all=of_all)
+        own |= dict(paid=log.get("charged") is not None, done=log.get("done") is not None)
+        states = [json.loads(text) for text in self.gather(json.dumps(own).encode())]
+        if all(state["done"] for state in states):
+            raise ValueError(
+                "checkpoint must be an empty folder for another fit: the one in it is done; got "
+                f"{str(self._folder)!r}."
             )
-        for step in range(min(known), self.log.n_results):
-            self.log.drop(f"result-{step}")
+        if not any(state["paid"] for state in states):
+            log.clear()  # nothing was released
+            return
+        # Whoever is behind has what others have heard of it, and sends it again.
+        heard = max(state["of_all"] for state in states)
+        heard = max([heard, *(states[q]["known"] for q in self._peers)])
+        is_lost = own["own"] < heard
+        lost = [q for q, flag in enumerate(self.gather(b"1" if is_lost else b"0")) if flag == b"1"]
+        if lost:
+            raise DistributedError(
+                f"{processes(lost).capitalize()} of the job has lost its part of the checkpoint: "
+                "its noise would be drawn again. Start anew, with an empty folder."
+            )
+        for step in range(min(state["known"] for state in states), log.n_results):
+            log.drop(f"result-{step}")
 
-    def _step(self, values: np.ndarray, share: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def _step(
+        self,
+        values: np.ndarray,
+        share: Callable[[np.ndarray], np.ndarray],
+        *,
+        of_all: bool = False,
+    ) -> np.ndarray:
         """Result of a step, which is kept, from a message that is kept before it is sent."""
         if self.log is None:
             return share(values)
@@ -484,7 +515,10 @@ class MPIEngine(KeepingEngine):
             return as_array(known)
         own = self.log.get(f"own-{step}")
         values = as_array(own or self.log.put(f"own-{step}", as_bytes(values)))
-        return as_array(self.log.put(f"result-{step}", as_bytes(share(values))))
+        found = self.log.put(f"result-{step}", as_bytes(share(values)))
+        if of_all:
+            self.log.put("of all", (step + 1).to_bytes(8, "big"))
+        return as_array(found)
 
     def _prepare(self, topology: Topology, width: int) -> None:
         starts = self._starts = self._first_nodes(topology.n_nodes)
@@ -514,9 +548,13 @@ class MPIEngine(KeepingEngine):
     def close(self) -> None:
         """See `Engine.close`. After an error of this process alone the others end the job."""
         if not self._is_open:
+            self._close_log()
             return
         channel = self._channel
         error = sys.exc_info()[1]
+        if error is None and self.log is not None and channel.paid:
+            self.log.put("done", b"1")
+        self._close_log()
         if error is not None and error is not self._outer and not channel.together:
             channel.fail(error)
         else:
@@ -526,10 +564,10 @@ class MPIEngine(KeepingEngine):
         self._is_open = False
         self._graph = self._outer = None
 
-    def charged(self) -> None:
+    def charged(self, ledger: str | None) -> None:
         """See `Engine.charged`."""
         self._channel.paid = True
-        super().charged()
+        super().charged(ledger)
 
     def exchange(self, messages: np.ndarray) -> np.ndarray:
         """See `Engine.exchange`."""
@@ -554,7 +592,7 @@ class MPIEngine(KeepingEngine):
             )
         kind, shape = values.dtype.kind, values.shape[1:]
         self.agree(error, ("collect", kind, shape))
-        return self._step(values, self._collected)
+        return self._step(values, self._collected, of_all=True)
 
     def _collected(self, values: np.ndarray) -> np.ndarray:
         kind, shape = values.dtype.kind, values.shape[1:]
@@ -599,6 +637,8 @@ class MPIEngine(KeepingEngine):
         digests = [row.tobytes() for row in records[:, 1 + _NAME :]]
         difference = None if len(failed) else self._difference(digests, token)
         channel.together = bool(len(failed) or difference)
+        if channel.together and not self._is_open:
+            self._close_log()
         if error is not None:
             raise error
         if len(failed):

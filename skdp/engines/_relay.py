@@ -33,7 +33,7 @@ Reply = dict[str, Any]
 class Waiting(BaseException):
     """The fit waits for others; it is no error, and nothing but `answer` may catch it."""
 
-    def __init__(self, step: int, message: bytes | None) -> None:
+    def __init__(self, step: int, message: bytes) -> None:
         super().__init__(step)
         self.step, self.message = step, message
 
@@ -52,6 +52,8 @@ class SiteEngine(KeepingEngine):
     """
 
     is_distributed = True
+    # The server could say that another site has the same ledger.
+    shares_ledgers = False
     log: SiteLog
 
     def __init__(self, node: int, n_nodes: int, log: SiteLog) -> None:
@@ -115,12 +117,6 @@ class SiteEngine(KeepingEngine):
         if token is not None:
             told = entries_of(token)
             self._tokens.append({"": ("", digest_of(token).hex())} if told is None else told)
-
-    def once(self, draw: Callable[[], np.ndarray], *, again: bool = False) -> np.ndarray:
-        """See `Engine.once`; a site that has lost what it drew is silent from then on."""
-        if self.log.get("lost") is not None:
-            raise Waiting(self.log.n_results, None)
-        return super().once(draw, again=again)
 
     def _gathered(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         step, tokens = self._step, self._tokens
@@ -220,6 +216,14 @@ class Site:
             are ``ahead``, from the step on of which it was told.
         """
         reply: Reply = {"node": self.node}
+        own = f"{self.node} of {self.n_nodes}".encode()
+        if self.log.get("node") not in (None, own):
+            self.failed = ValueError(
+                "checkpoint must be a folder of this site alone; got that of another one."
+            )
+            return {**reply, "error": "ValueError"}
+        if self.log.get("node") is None:
+            self.log.put("node", own)
         first, known = int(message["first"]), self.log.n_results
         if first > known:
             return {**reply, "missing": known}
@@ -232,11 +236,12 @@ class Site:
             reply["ahead"] = [self.log.entries[f"result-{step}"] for step in steps]
             reply["ahead of"] = n_server
         if self._has_lost(step := self.log.n_results):
-            # It may have sent another message for this step, with the same masks.
-            self.log.put(f"skip-{step}", b"1")
+            # What it has sent is not what it would send now, and its noise would be drawn again.
             self.log.put("lost", b"1")
-        if self.log.get(f"skip-{step}") is not None:
+        if self.log.get("lost") is not None:
             return {**reply, "step": step, "message": None}
+        if self.log.get("done") is not None:
+            return {**reply, "done": True}
         try:
             model = self.learn(SiteEngine(self.node, self.n_nodes, self.log))
         except Waiting as wait:
@@ -244,10 +249,9 @@ class Site:
         except Exception as error:
             self.failed = error
             return {**reply, "error": type(error).__name__}
-        if self.log.get("done") is None:
-            if self.finish is not None:
-                self.finish(model)
-            self.log.put("done", b"1")
+        if self.finish is not None:
+            self.finish(model)
+        self.log.put("done", b"1")
         return {**reply, "done": True}
 
     def _has_lost(self, step: int) -> bool:

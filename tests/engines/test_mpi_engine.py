@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from engines.mpi_programs import classifier, clone, rows_of
 from support.mpi import run
 
 from skdp.engines import LocalEngine, MPIEngine
+from skdp.privacy import BudgetLedger
 from skdp.topology import make_topology
 
 PROGRAMS = Path(__file__).with_name("mpi_programs.py")
@@ -104,16 +106,49 @@ def test_job_ends_everywhere_when_a_process_fails(mpiexec, how, where, prefix, m
 
 @pytest.mark.parametrize("trust", ["nodes", "sums"])
 def test_a_job_that_was_killed_goes_on(mpiexec, tmp_path, trust):
-    arguments = [PROGRAMS, "resumes", 2, tmp_path, trust]
+    size = 4 if trust == "nodes" else 2  # on a ring some do not wait for each other
+    arguments = [PROGRAMS, "resumes", size, tmp_path, trust]
     for killed in (2, 9):
-        status, output, errors = mpiexec(2, *arguments, killed, timeout=60)
+        status, output, errors = mpiexec(size, *arguments, killed, timeout=60)
         assert status != 0 and "passed" not in output, errors
-    status, output, errors = mpiexec(2, *arguments, 0)
+    status, output, errors = mpiexec(size, *arguments, 0)
     assert status == 0, errors
-    assert output.count("passed") == 2
-    (tmp_path / "fit" / "process-1" / "result-5.step").unlink()
-    status, _, errors = mpiexec(2, *arguments, 0)
-    assert status != 0 and "Process 1 has lost its part of the checkpoint" in errors
+    assert output.count("passed") == size
+    kept = tmp_path / "fit" / "process-1"
+    for name in ("done", "result-8", "own-8", "drawn-3"):
+        (kept / f"{name}.step").unlink(missing_ok=True)
+    status, _, errors = mpiexec(size, *arguments, 0)
+    assert status != 0 and "Process 1 of the job has lost its part of the checkpoint" in errors
+
+
+def test_a_checkpoint_of_one_process_is_checked_too(tmp_path):
+    X, y, node = rows_of(range(2))
+    options = dict(whitened=True, n_nodes=2, classes=[0, 1], delta=1e-4)
+
+    class Stopped(MPIEngine):
+        def _exchanged(self, messages):
+            raise KeyboardInterrupt
+
+    ledger = BudgetLedger(epsilon=5.0, delta=1e-3)
+    model = classifier(**options).set_params(ledger=ledger, epsilon=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(engine=Stopped(checkpoint=tmp_path)).fit(X, y, node)
+    assert [entry.guarantee.epsilon for entry in ledger.history()] == [0.1]
+    model.set_params(engine=MPIEngine(checkpoint=tmp_path))
+    with pytest.raises(ValueError, match="checkpoint must be the folder of this fit"):
+        clone(model).set_params(epsilon=2.0, ledger=ledger).fit(X, y, node)
+    # Another ledger pays, and the one that has paid does not pay again.
+    other = BudgetLedger(epsilon=5.0, delta=1e-3)
+    clone(model).set_params(ledger=other).fit(X, y, node)
+    assert len(ledger.history()) == len(other.history()) == 1
+    with pytest.raises(ValueError, match="checkpoint must be an empty folder for another fit"):
+        model.fit(X, y, node)
+
+
+@pytest.mark.parametrize("checkpoint", [3, b"folder", ["folder"]])
+def test_a_checkpoint_is_a_path(checkpoint):
+    with pytest.raises(ValueError, match="checkpoint must be a path or None"):
+        MPIEngine(checkpoint=checkpoint)
 
 
 @pytest.mark.every(2)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ class Sites:
         self.learn = learn or (lambda engine, node, own: own.fit(*rows(node)))
         self.ledgers = [BudgetLedger(epsilon=9.0) for _ in range(N)]
         self.logs, self.n_runs = [None] * N, 0
-        self.refused = set()
+        self.held = {}
 
     def site(self, node):
         def learn(engine):
@@ -56,7 +57,10 @@ class Sites:
                 return self.learn(engine, node, own)
 
         if self.folder is not None:
+            for log in self.held.pop(node, ()):
+                log.close()
             log = SiteLog(self.folder / str(node))
+            self.held[node] = [log]
         else:
             log = self.logs[node] = self.logs[node] or SiteLog()
         return Site(node, N, learn, lambda done: self.found.update({node: done}), log)
@@ -144,7 +148,8 @@ def test_who_was_killed_goes_on_from_its_folder(killed, tmp_path):
     except Killed:
         if killed == "all":
             found, ledgers = sites.found, sites.ledgers
-            sites = Sites(folder=tmp_path, found=found, random_state=2)
+            held, sites = sites.held, Sites(folder=tmp_path, found=found, random_state=2)
+            sites.held = held
             sites.ledgers = ledgers
         models = fitted(sites)
     assert all(one.coef_.tobytes() == uninterrupted[0].coef_.tobytes() for one in models)
@@ -194,10 +199,79 @@ def test_a_site_without_its_messages_sends_none_with_the_same_masks():
         return replies
 
     time = iter(range(10**6))
-    with pytest.raises(DistributedError):  # its key is lost as well, and it cannot open masks
-        run_relay(Relay(N, N - 1), ask, 1.5, clock=lambda: next(time))
-    told = [reply for reply in kept if "step" in reply]
-    assert told[0]["message"] is None
+    relay = Relay(N, N - 1)
+    run_relay(relay, ask, 1.5, clock=lambda: next(time))
+    assert kept and all(reply.get("message") is None for reply in kept)
+    assert relay.done == {0, 1}
+
+
+def test_each_site_pays_whatever_the_server_says_of_ledgers():
+    """A server that repeats one site's messages as another's leaves no site without a charge."""
+    sites = Sites(trust="nodes", delta=1e-4, epsilon=4.0)
+    sites.ledgers = [BudgetLedger(epsilon=9.0, delta=1e-3) for _ in range(N)]
+
+    def ask(messages):
+        for i, told in messages.items():
+            known = [unpacked(text) for text in told["results"]]
+            known = [[one[i] if j == 0 and step else two for j, two in enumerate(one)]
+                     for step, one in enumerate(known)]  # fmt: skip
+            told["results"] = list(map(packed, known))
+        return sites.answer(messages)
+
+    with suppress(DistributedError):
+        fitted(sites, ask=ask)
+    for log, ledger in zip(sites.logs, sites.ledgers, strict=True):
+        drew = log.get("drawn-0") is not None
+        assert len(ledger.history()) == drew
+    assert any(ledger.history() for ledger in sites.ledgers)
+
+
+def test_a_folder_is_of_one_site_and_one_holder(tmp_path):
+    log = SiteLog(tmp_path / "a")
+    with pytest.raises(ValueError, match="checkpoint must be a folder that no other fit uses"):
+        SiteLog(tmp_path / "a", patience=0.0)
+    log.put("own-0", b"1")
+    log.close()
+    again = SiteLog(tmp_path / "a", patience=0.0)
+    assert again.get("own-0") == b"1"
+    message = {"first": 0, "known": 0, "results": []}
+    sites = Sites()
+    sites.logs[0] = sites.logs[1] = again
+    assert "step" in sites.site(0).answer(message)
+    other = sites.site(1)
+    assert other.answer(message)["error"] == "ValueError"
+    assert "checkpoint must be a folder of this site alone" in str(other.failed)
+
+
+def test_another_ledger_is_charged_where_a_fit_goes_on():
+    sites, n_asked = Sites(), 0
+
+    def ask(messages):
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked == 9:
+            sites.ledgers[1] = BudgetLedger(epsilon=9.0)
+        return sites.answer(messages)
+
+    first = sites.ledgers[1]
+    fitted(sites, ask=ask)
+    assert len(first.history()) == len(sites.ledgers[1].history()) == 1
+
+
+def test_a_site_that_has_lost_its_log_neither_pays_nor_ends_the_fit():
+    sites = nodes(random_state=4)
+    relay, n_asked = Relay(N, 2), 0
+
+    def ask(messages):
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked == 13:
+            sites.logs[1] = None
+            sites.ledgers[1] = BudgetLedger(epsilon=0.1, delta=1e-9)
+        return sites.answer(messages)
+
+    run_relay(relay, ask, 0.5, clock=iter(range(10**6)).__next__)
+    assert relay.done == {0, 2} and sites.ledgers[1].history() == []
 
 
 def test_too_few_sites_are_not_opened():
@@ -311,7 +385,7 @@ def test_nodes_go_on_without_a_site(lost):
     assert relay.done == {0, 2} and set(sites.found) == {0, 2}
     for model in sites.found.values():
         assert np.isnan(model.node_coef_[1]).all() and np.isfinite(model.coef_).all()
-        assert model.score(*rows(1)) > 0.85
+        assert model.score(*rows(1)) > 0.75  # the majority is .63
 
 
 def test_a_ledger_that_cannot_pay_stops_all():

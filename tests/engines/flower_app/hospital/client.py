@@ -27,5 +27,5 @@ def finish(fitted, context):
 
 
 app = flower_client(
-    learn, finish=finish, checkpoint=FOLDER / f"fit-{os.environ['SKDP_FLOWER_SITE']}"
+    learn, checkpoint=FOLDER / f"fit-{os.environ['SKDP_FLOWER_SITE']}", finish=finish
 )
