@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # type checkers know the name; `typing` would take longer
 if TYPE_CHECKING:
     from skdp import (
         audit,
+        calibration,
         datasets,
         distributed,
         engines,
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     )
     from skdp._config import config_context, get_config, set_config
     from skdp._show_versions import show_versions
+    from skdp.calibration import (
+        DPCalibratedClassifier,
+        DPConformalClassifier,
+        DPConformalRegressor,
+        DPThresholdClassifier,
+    )
     from skdp.distributed import DistributedDPClassifier
     from skdp.kernel import (
         DPKernelRidge,
@@ -62,6 +69,9 @@ __version__ = "0.1.0"
 __all__ = [
     "BoundedScaler",
     "BoundedSplineTransformer",
+    "DPCalibratedClassifier",
+    "DPConformalClassifier",
+    "DPConformalRegressor",
     "DPEpsilonSearch",
     "DPGridSearch",
     "DPKernelRidge",
@@ -76,6 +86,7 @@ __all__ = [
     "DPQuantileScaler",
     "DPRandomizedSearch",
     "DPSimpleImputer",
+    "DPThresholdClassifier",
     "DatetimeParts",
     "DistributedDPClassifier",
     "MIPrivateSGDRegressor",
@@ -84,6 +95,7 @@ __all__ = [
     "RowNormClipper",
     "__version__",
     "audit",
+    "calibration",
     "config_context",
     "datasets",
     "distributed",
@@ -111,6 +123,9 @@ __all__ = [
 _HOMES = {
     "BoundedScaler": "preprocessing",
     "BoundedSplineTransformer": "preprocessing",
+    "DPCalibratedClassifier": "calibration",
+    "DPConformalClassifier": "calibration",
+    "DPConformalRegressor": "calibration",
     "DPEpsilonSearch": "model_selection",
     "DPGridSearch": "model_selection",
     "DPKernelRidge": "kernel",
@@ -125,6 +140,7 @@ _HOMES = {
     "DPQuantileScaler": "preprocessing",
     "DPRandomizedSearch": "model_selection",
     "DPSimpleImputer": "preprocessing",
+    "DPThresholdClassifier": "calibration",
     "DatetimeParts": "preprocessing",
     "DistributedDPClassifier": "distributed",
     "MIPrivateSGDRegressor": "linear_model",

@@ -32,6 +32,7 @@ FLOORS = [
     {"datasets", "metrics", "_show_versions"},
     {"pipeline"},
     {"model_selection"},
+    {"calibration"},
     {"inspection"},
     {"audit"},
 ]

@@ -147,5 +147,5 @@ def test_few_numbers_stand_in_rules():
         sys.path.remove(str(FOLDER))
     found = defaults.counted(Path(skdp.__file__).parents[1])
     assert sum(map(len, found.values())) <= 100, found
-    places = {"linear", "kernel", "network", "pipeline", "search"}
+    places = {"linear", "kernel", "network", "pipeline"}
     assert {f"_defaults/{place}.py" for place in places} <= set(found)

@@ -1,9 +1,7 @@
 """Public data sets, with bounds and categories that are written down rather than computed."""
 
-from skdp.datasets._adult import fetch_adult
-from skdp.datasets._covertype import fetch_covertype
+from skdp.datasets._classification import fetch_adult, fetch_covertype, fetch_fair
 from skdp.datasets._diabetes130 import fetch_diabetes130
-from skdp.datasets._fair import fetch_fair
 from skdp.datasets._regression import (
     fetch_bike_sharing,
     fetch_california_housing,

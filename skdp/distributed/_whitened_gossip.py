@@ -19,7 +19,7 @@ from skdp._grid import TINY
 from skdp._random._source import NoiseSource, noise_source
 from skdp._validation import LARGEST_ARRAY, plain_arguments
 from skdp.distributed import _shares as shares
-from skdp.distributed._together import mixed_with, mostly_late
+from skdp.distributed import _together as together
 from skdp.exceptions import DistributedError
 from skdp.learner._descent import WhitenedMetric, eigenvectors, release_half, symmetric
 from skdp.learner._losses import Loss
@@ -236,8 +236,8 @@ class Network:
         shape, time = released.shape, self._time
         for weights in self._mixer(time, time + self.n_mixings):
             messages = released.reshape(shape[0], -1)
-            released = mixed_with(weights, self.engine, messages, self.n_mixings)
-            self.is_late = mostly_late(self.engine, self.n_mixings)
+            released = together.mixed_with(weights, self.engine, messages, self.n_mixings)
+            self.is_late = together.mostly_late(self.engine, self.n_mixings)
         self._time = time + self.n_mixings
         return np.array(released).reshape(shape)
 

@@ -442,7 +442,7 @@ class _Request(StatedGuarantee):
         else:
             X, y, groups = given
             X = _inputs.framed(X)
-        _refuse_queries(estimator)
+        refuse_queries(estimator)
         unit = "record" if groups is None else "user"
         point = ApproxDP(self.epsilon, self.delta, adjacency=self.adjacency, unit=unit)
         known: dict[str, Any] = {"classes": classes}
@@ -457,7 +457,7 @@ class _Request(StatedGuarantee):
         plan = min(plans, key=lambda one: one.noise(estimator))
         y = _checked_targets(estimator, X, y, plan)
         users = Users.of(groups, len(y))
-        _check_rows(estimator, X)
+        check_rows(estimator, X)
         guarantee = replace(
             point,
             refined=None if point.delta == 0.0 else plan.guarantee,
@@ -466,7 +466,7 @@ class _Request(StatedGuarantee):
         )
         warn_of_delta(self, len(y) if users is None else users.n_users, unit)
         charge(self, guarantee)
-        with facts_of_a_fit() as facts, _silent():
+        with facts_of_a_fit() as facts, silent():
             found = plan(estimator, X, y, noise_source(self.random_state), users)
         stated = replace(found, guarantee_=self._stated(guarantee))
         checks.store(stated, _facts=facts.as_tuple())
@@ -545,7 +545,7 @@ _SOURCES = {
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Raise what somebody else's estimator raises without its words, which may hold values."""
     try:
         yield
@@ -580,7 +580,7 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
     return y
 
 
-def _check_rows(estimator: Any, X: Any) -> None:
+def check_rows(estimator: Any, X: Any) -> None:
     """Refuse rows that a model of this package or of scikit-learn would refuse, but uncharged.
 
     A `DPPipeline` says what its first steps cannot take. Of others that are made of estimators,
@@ -604,7 +604,7 @@ def _check_rows(estimator: Any, X: Any) -> None:
         visit(X, partial(_inputs.checked_rows, estimator, accept_sparse=inputs.sparse))
 
 
-def _refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:
+def refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:
     """Refuse a model that charges for its answers, wherever it is within another one."""
     if isinstance(getattr(estimator, "_predictor", None), QueryAnswers):
         raise ValueError(
@@ -617,4 +617,4 @@ def _refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:
         for part in value if isinstance(value, list | tuple) else (value,):
             for inner in part if isinstance(part, tuple) else (part,):
                 if isinstance(inner, BaseEstimator):
-                    _refuse_queries(inner, depth - 1)
+                    refuse_queries(inner, depth - 1)

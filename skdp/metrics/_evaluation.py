@@ -69,7 +69,7 @@ class Ranking:
         if n_rows is not None:  # the mean of two estimates of each
             sizes, error = sizes + (n_rows - sizes.sum()) / 2.0, float(np.sqrt(N_BINS / 2.0))
         sizes = np.maximum(sizes, 1.0)
-        shares = np.array([_on_simplex(own / max(own.sum(), 1.0)) for own in counts])
+        shares = np.array([on_simplex(own / max(own.sum(), 1.0)) for own in counts])
         return cls(shares, (float(sizes[0]), float(sizes[1])), error)
 
     @property
@@ -116,7 +116,7 @@ def _order_norm() -> float:
     return float((order * order).sum())
 
 
-def _on_simplex(shares: np.ndarray) -> np.ndarray:
+def on_simplex(shares: np.ndarray) -> np.ndarray:
     """Nearest shares that are positive and have the sum 1."""
     ordered = np.sort(shares)[::-1]
     excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(shares) + 1)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp._config import config_context
-from skdp._defaults import search as defaults
+from skdp._defaults import pipeline as defaults
 from skdp._validation import level_of_the_user, short_repr
 from skdp.exceptions import SourceChangedError
 from skdp.learner import without_callbacks

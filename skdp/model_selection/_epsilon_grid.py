@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._defaults import search as defaults
+from skdp._defaults import pipeline as defaults
 from skdp._grid import TINY
 from skdp._validation import is_auto, plain, positive, short_repr
 from skdp.exceptions import NoConversionError

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from skdp._defaults import search as defaults
+from skdp._defaults import pipeline as defaults
 from skdp._validation import between, short_repr
 from skdp.metrics._evaluation import units_of
 from skdp.model_selection._candidates import NothingLeftError, SearchPlanner, warn_user

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._defaults import search as defaults
+from skdp._defaults import pipeline as defaults
 from skdp._random._source import noise_source
 from skdp._recording import one_of_runs, without_facts
 from skdp._validation import boolean, finite, is_auto, short_repr

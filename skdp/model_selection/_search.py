@@ -7,7 +7,7 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._defaults import search as defaults
+from skdp._defaults import pipeline as defaults
 from skdp._validation import fraction, is_auto, is_whole, short_repr
 from skdp.learner import check_budget
 from skdp.model_selection._candidates import check_answers

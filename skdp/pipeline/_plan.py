@@ -72,6 +72,8 @@ class _Reached(Exception):
 class _Stop(BudgetLedger):
     """Stands where a ledger would be, and stops what wants to be paid."""
 
+    path, identity = None, "none"
+
     def __init__(self):
         pass
 

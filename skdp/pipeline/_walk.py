@@ -126,7 +126,7 @@ class Walk:
             return node, Schema()
         if is_wrapper(step):
             return self.wrapper(step, schema, path)
-        if getattr(step, "_divides_budget", False):
+        if getattr(step, "_divides_budget", False) and hasattr(step, "steps"):
             if not self.change and hasattr(step, "guarantee_"):  # of all its steps
                 return Leaf(path, step, guarantee=step.guarantee_), Schema()
             raise ValueError(

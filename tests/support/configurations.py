@@ -3,6 +3,12 @@
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from skdp.calibration import (
+    DPCalibratedClassifier,
+    DPConformalClassifier,
+    DPConformalRegressor,
+    DPThresholdClassifier,
+)
 from skdp.distributed import DistributedDPClassifier
 from skdp.kernel import (
     DPKernelRidge,
@@ -131,6 +137,28 @@ def _all():
         "DPRandomizedSearch-regression",
         DPRandomizedSearch(ridge, {"gamma": [0.1, 1.0]}, **few, **runs),
     )
+    for adjacency, delta in (("replace-one", 1e-4), ("add-remove", 0.0)):
+        of = dict(adjacency=adjacency, delta=delta)
+        yield (
+            f"DPCalibratedClassifier-{delta=}",
+            DPCalibratedClassifier(DPLogisticRegression(), **of),
+        )
+        yield (
+            f"DPThresholdClassifier-{delta=}",
+            DPThresholdClassifier(DPLogisticRegression(), **of),
+        )
+    for delta, holdout in ((0.0, 0.5), (1e-4, None)):
+        # Few rows show a low level only.
+        of = dict(delta=delta, holdout=holdout)
+        of |= dict(level=0.3, epsilon=1.0) if delta else dict(level=0.5, epsilon=50.0)
+        yield (
+            f"DPConformalClassifier-{delta=}",
+            DPConformalClassifier(DPLogisticRegression(), **of),
+        )
+        intervals = DPConformalRegressor(
+            DPKernelRidge(y_bounds=(-1.0, 1.0), n_components=20), **of
+        )
+        yield f"DPConformalRegressor-{delta=}", intervals
     # One stage, which is one charge; targets that any model reaches.
     one = dict(epsilons=[200.0], row_key=0)
     yield "DPEpsilonSearch", DPEpsilonSearch(DPLogisticRegression(), 0.01, **one)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._validation import short_repr
 from skdp.kernel._base import KernelFeatures
 from skdp.kernel._online._base import UserCalls
-from skdp.kernel._online._chunk_plan import check_half_life, chunk_plan
+from skdp.kernel._online._plan import check_half_life, chunk_plan
 from skdp.learner import LinearPredictions, StreamEstimator, with_callbacks
 from skdp.learner._streams import has_begun
 from skdp.rows._inputs import checked_data, declared_classes, encode_labels

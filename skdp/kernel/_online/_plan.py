@@ -4,6 +4,7 @@ import math
 from functools import lru_cache
 from typing import Any
 
+from skdp import learner
 from skdp._defaults import kernel as defaults
 from skdp._random._source import noise_source
 from skdp._validation import (
@@ -15,8 +16,8 @@ from skdp._validation import (
     positive_int,
     short_repr,
 )
-from skdp.kernel._online import _chunk_plan as chunks
 from skdp.kernel._online._base import BLOCK
+from skdp.kernel._online._chunk import ChunkRelease
 from skdp.kernel._online._fed_back import FedBackRelease
 from skdp.kernel._online._final import FinalRelease
 from skdp.kernel._online._matrix import LONGEST, MatrixRelease, TreeRelease
@@ -85,7 +86,7 @@ def check_stream_parameters(model):
             f"y_bounds must be two numbers with {release=}: bounds are learned from the rows of "
             "the first call, which other releases than 'chunk' go on to use; got 'auto'."
         )
-    chunks.check_half_life(model)
+    check_half_life(model)
     if release != "chunk":
         stream_recursion(model, 1.0)
 
@@ -157,7 +158,7 @@ def stream_plan(model, public):
         )
     calls, participation = model._participation(public.unit)
     if release == "chunk":
-        return chunks.chunk_plan(model, public)
+        return chunk_plan(model, public)
     gamma = model._public_gamma(n_features, public.is_sparse)
     function = dict(residual=model.residual, bound=model.sensitivity)
     feature_state, noise_state = model._random_streams()
@@ -198,3 +199,54 @@ def stream_plan(model, public):
         return FinalRelease.plan(target, **stream, **function)
     horizon = int(model.horizon) if release in NEEDED else None
     return TRANSCRIPTS[release].plan(target, horizon=horizon, **stream)
+
+
+_LIMIT_BYTES = 16.0  # of a number in matrices of frequencies
+_LIMIT_HALF_LIFE = 0.01
+_LIMIT_PIECE = 500  # rows of a call
+_LIMIT_PURE = 6, 40  # features without a delta
+
+
+def check_half_life(model: Any) -> None:
+    """Check the parameter, which is a number of calls."""
+    if is_auto(model.half_life):
+        return
+    if isinstance(model.half_life, float) and model.half_life == math.inf:
+        return
+    positive(half_life=model.half_life)
+    between(_LIMIT_HALF_LIFE, 1.0 / _LIMIT_HALF_LIFE, half_life=model.half_life)
+
+
+def chunk_plan(model: Any, public: Any) -> ChunkRelease:
+    """Stream without end, each call of which is one release."""
+    if public.classes is None:
+        loss: Any = learner.HuberLoss(1.0)  # targets are in [-1, 1]
+    elif len(public.classes) == 2:
+        loss = learner.LogisticLoss()
+    else:
+        loss = learner.SoftmaxLoss(len(public.classes))
+    target, n_features = public.target, public.n_features
+    calls, participation = model._participation(public.unit)
+    gamma = model._public_gamma(n_features, public.is_sparse)
+    feature_state, noise_state = model._random_streams()
+    size = model._n_components(n_features, _chunk_features(target, calls))
+    check_memory(_LIMIT_BYTES * size * n_features, "n_components, or columns of X, must be fewer")
+    return ChunkRelease.plan(
+        target,
+        loss=loss,
+        features=model._draw_features(n_features, size, gamma, feature_state),
+        noise=noise_source(noise_state),
+        half_life=model.half_life,
+        calls=calls,
+        participation=participation,
+        gamma=gamma,
+    )
+
+
+def _chunk_features(target: ApproxDP, calls: int) -> int:
+    """As many features as second moments with noise tell of."""
+    if target.delta > 0.0:
+        mu = target.gaussian_target().mu / math.sqrt(calls)
+        return round(float(defaults.ONLINE_FEATURES) * min(max(2.0 * mu, 0.5), 1.0))
+    fewest, most = _LIMIT_PURE
+    return round(min(max(math.sqrt(_LIMIT_PIECE * target.epsilon / calls) / 2.0, fewest), most))

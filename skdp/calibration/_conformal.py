@@ -1,0 +1,519 @@
+"""Sets of classes, and intervals, that hold a new label with a stated probability."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, lambertw, logit
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._random._source import NoiseSource
+from skdp._validation import fraction, plain_arguments, short_repr
+from skdp.calibration._after_fit import AfterFit, codes_of, inner_has, log_odds
+from skdp.mechanisms import select
+from skdp.mechanisms._cells import counts_below
+from skdp.metrics._releases import public_range
+from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee
+from skdp.rows._users import USER_PARTS, Users
+
+_LIMIT_CELLS, _LIMIT_FEW = 128, 4
+_THEOREM_BEST = 2.0  # least exp(epsilon / 2) / epsilon
+_GRID_DECADES = 3.0  # of residuals, below the range of the target
+
+
+def ranks_for_noise(epsilon: float, n_cells: int) -> float:
+    """How many ranks a noisy selection is short of its target in the mean, at most.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the selection.
+
+    n_cells : int
+
+    Returns
+    -------
+    float
+    """
+    return 2.0 / epsilon * float(lambertw((n_cells - 1) / math.e).real)
+
+
+@dataclass(frozen=True)
+class RankSelection:
+    """Upper edge of a cell near which a number of scores lie below.
+
+    Privacy: satisfies ``guarantee``. Cells are public. A cell's utility is minus the distance of
+    the target number from the numbers of scores below its two edges, which a record moves by 1 at
+    most, up or down, and a user with shares of their rows as well.
+
+    Parameters
+    ----------
+    edges : tuple of float
+        Public, ascending; the last one may be infinite.
+
+    rank : int
+        Target number of scores.
+
+    epsilon : float
+
+    guarantee : Guarantee
+
+    References
+    ----------
+    McSherry and Talwar, "Mechanism design via differential privacy", FOCS 2007. Smith, "Privacy-
+    preserving statistical estimation with optimal convergence rates", STOC 2011.
+    """
+
+    edges: tuple[float, ...]
+    rank: int
+    epsilon: float
+    guarantee: Guarantee
+
+    @classmethod
+    @plain_arguments
+    def plan(
+        cls,
+        target: ApproxDP | GaussianDP,
+        *,
+        edges: Any,
+        n_units: int,
+        level: float,
+        swapped: Guarantee | None = None,
+    ) -> Self:
+        """Selection that meets a target, and covers a new row with a level.
+
+        Parameters
+        ----------
+        target : ApproxDP or GaussianDP
+
+        edges : tuple of float
+
+        n_units : int
+            Public number of rows, or of users.
+
+        level : float
+
+        swapped : Guarantee, default=None
+            Of model and selection together where both read these rows; None where the model did
+            not.
+        """
+        guarantee: Guarantee
+        if isinstance(target, GaussianDP):
+            epsilon = 2.0 * target.mu
+            guarantee = BoundedRangeDP((epsilon,), adjacency=target.adjacency, unit=target.unit)
+        else:
+            # Where the model did not read these rows the bound is least there.
+            epsilon = min(target.epsilon, _THEOREM_BEST if swapped is None else math.inf)
+            guarantee = ApproxDP(epsilon, adjacency=target.adjacency, unit=target.unit)
+        missing = ranks_for_noise(epsilon, len(edges) - 1)
+        if swapped is None:
+            wanted = level * (n_units + 1) + math.exp(epsilon / 2.0) * missing
+        else:
+            wanted = (1.0 - _miss_within(swapped, 1.0 - level)) * n_units + missing
+        rank = math.ceil(wanted)
+        if rank > n_units:
+            noise = math.exp(epsilon / 2.0) * missing
+            least = (level + noise) / (1.0 - level)
+            if swapped is not None:
+                least = missing / max(_miss_within(swapped, 1.0 - level), 1e-9)
+            unit = "users" if target.unit == "user" else "rows"
+            raise ValueError(
+                f"level must be one that {n_units} {unit} can show at this budget: {level:g} "
+                f"needs n of {math.ceil(least) + 1:,}, or a larger epsilon or holdout."
+            )
+        return cls(tuple(edges), rank, epsilon, guarantee)
+
+    def __call__(self, scores: np.ndarray, users: Users | None, noise: NoiseSource) -> float:
+        """Release the edge.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+
+        users : Users or None
+
+        noise : NoiseSource
+        """
+        edges, parts, unit = np.array(self.edges), None, 1
+        # A score that is no number counts as the worst.
+        scores = np.where(np.isnan(scores), edges[-1], scores)
+        if users is not None:
+            parts, unit = users.rank_parts(scores), USER_PARTS
+        # Of a score on an edge the cell above is taken, whose upper edge it does not exceed.
+        below = counts_below(scores, edges, parts)
+        rank = self.rank * unit
+        distance = np.maximum(np.maximum(below[:-1] - rank, rank - below[1:]), 0)
+        place = select(
+            -distance,
+            epsilon=self.epsilon,
+            spread=2 * unit,
+            random_state=noise,
+            purpose="score that most rows do not exceed",
+        )
+        return float(edges[int(place) + 1])
+
+
+def _miss_within(guarantee: Guarantee, miss: float) -> float:
+    """Largest share of rows within the fit that may be missed, for a share outside of it."""
+    epsilons = np.linspace(0.0, 8.0, 1601)
+    deltas = np.array([float(guarantee.delta_at(one)) for one in epsilons])
+    return max(0.0, float(np.max((miss - deltas) * np.exp(-epsilons))))
+
+
+class _Conformal(AfterFit):
+    """What both have in common."""
+
+    _share = 0.2
+
+    def __init__(
+        self,
+        estimator,
+        level=0.9,
+        *,
+        epsilon=1.0,
+        delta=0.0,
+        holdout=0.3,
+        share="auto",
+        adjacency="replace-one",
+        public=(),
+        random_state=None,
+        ledger=None,
+    ):
+        self.estimator = estimator
+        self.level = level
+        self.epsilon, self.delta = epsilon, delta
+        self.holdout, self.share = holdout, share
+        self.adjacency = adjacency
+        self.public = public
+        self.random_state = random_state
+        self.ledger = ledger
+
+    def _check(self):
+        fraction(level=self.level)
+        if self.adjacency != "replace-one":
+            raise ValueError(
+                "adjacency must be 'replace-one': the level of a set follows from the number of "
+                f"rows; got {short_repr(self.adjacency)}."
+            )
+
+    def _release(self, budget, n_units, n_outputs, total=None):
+        # A model may know its own rows better, as far as both together tell them apart.
+        swapped = total if self.holdout is None and not self._is_frozen else None
+        # Plans of a pipeline may come before the number of rows is known.
+        n_units = 2**31 if n_units is None else n_units
+        # Of few rows fewer cells, which cost fewer ranks.
+        n_cells = max(_LIMIT_FEW, min(_LIMIT_CELLS, n_units // _LIMIT_FEW))
+        edges = tuple(self._edges(n_cells).tolist())
+        options = {"edges": edges, "n_units": n_units, "level": float(self.level)}
+        return RankSelection.plan(budget, swapped=swapped, **options)
+
+    def predict(self, X):
+        """What the model predicts.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+
+class DPConformalClassifier(ClassifierMixin, _Conformal):
+    """Classifier whose sets of classes hold the label of a new row with a stated probability.
+
+    The model learns from a part of the rows. From the others one number is released: how small a
+    probability the true class may have. A set has all classes that the model gives at least that.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier of skdp, or a `~skdp.pipeline.DPPipeline` that ends with one, which is fitted
+        within the budget; or a `~sklearn.frozen.FrozenEstimator` of a fitted classifier that has a
+        guarantee, and was fitted to other rows.
+
+    level : float, default=0.9
+        Probability that a set holds the label, for rows that are drawn as those of the fit.
+
+    epsilon : float, default=1.0
+        Budget of the model and of the sets. With a frozen estimator, of the sets.
+
+    delta : float, default=0.0
+
+    holdout : float or None, default=0.3
+        Share of the rows that are kept from the model, and set the level. Which rows these are is
+        public, so that the model and the sets have the whole budget each. None takes the rows of
+        the model; sets are then larger, because a model knows its own rows better. How much
+        better, the guarantee bounds.
+
+    share : float or "auto", default="auto"
+        Part of the budget for the sets where ``holdout`` is None: of epsilon, or of the squared mu
+        with a delta. "auto" is 0.2.
+
+    adjacency : {"replace-one"}, default="replace-one"
+
+    public : tuple of str, default=()
+        ``("estimator",)`` says that a frozen estimator learned nothing from private rows. It is a
+        caveat of the guarantee.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws from the operating system; anything else is for tests.
+
+    ledger : BudgetLedger or path, default=None
+        Charged before the rows are used.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model. Released under ``guarantee_``.
+
+    threshold_ : float
+        Probability, over that of the likeliest class where there are more than two, from which a
+        class is in a set. Released under ``guarantee_``.
+
+    classes_ : ndarray of shape (n_classes,)
+        Public.
+
+    guarantee_ : Guarantee
+        Of the model and of the sets. Public.
+
+    n_features_in_ : int
+        Public.
+
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
+        Names of the features, if ``X`` has them. Public.
+
+    See Also
+    --------
+    DPConformalRegressor : Intervals.
+
+    Notes
+    -----
+    **Coverage.** For new rows that are exchangeable with those of the holdout, the probability
+    that a set holds the label is at least ``level``, in the mean over fits, whatever the model and
+    the law of the rows. The rank of the released number is raised by as much as its noise may
+    lower it. With ``groups`` that is said of a row of a new user. It is a mean: some kinds of rows
+    may be covered less often, and others more.
+
+    **Privacy.** The number is the edge of one of at most 128 public cells of scores, chosen by an
+    exponential mechanism.
+
+    References
+    ----------
+    Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005. Sadinle, Lei and
+    Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", JASA 2019, for
+    the score. Angelopoulos, Bates, Zrnic and Jordan, "Private prediction sets", HDSR 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.calibration import DPConformalClassifier
+    >>> from skdp.linear_model import DPLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2)) / 2**0.5
+    >>> y = X[:, 0] > 0.3 * rng.standard_normal(20_000)
+    >>> model = DPConformalClassifier(DPLogisticRegression(), epsilon=1.0, delta=1e-6).fit(X, y)
+    >>> model.predict_set(X[:2]).shape
+    (2, 2)
+    """
+
+    def _edges(self, n_cells):
+        # Of minus the score of the label: from as likely as can be to as unlikely.
+        return np.linspace(-_LIMIT_SCORE, _LIMIT_SCORE, n_cells + 1)
+
+    def _numbers(self, model, said, y):
+        scores, codes = _of_classes(log_odds(model, said)), codes_of(model, y)
+        own = scores[np.arange(len(codes)), np.maximum(codes, 0)]
+        # A label that the model does not know is in no set.
+        return np.where(codes >= 0, -own, _LIMIT_SCORE)
+
+    def _keep(self, found, model):
+        # Beyond the last edge all classes are in.
+        least = -math.inf if found >= _LIMIT_SCORE else -found
+        self.threshold_ = float(expit(least) if len(model.classes_) == 2 else np.exp(least))
+
+    def predict_set(self, X):
+        """Which classes are in the set of each row.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples, n_classes)
+            In the order of ``classes_``. A row may be of no class.
+        """
+        check_is_fitted(self)
+        scores = log_odds(self.estimator_, lambda name: getattr(self.estimator_, name)(X))
+        with np.errstate(divide="ignore"):
+            least = (logit if len(self.classes_) == 2 else np.log)(self.threshold_)
+        # A little less, for rounding there and back.
+        return _of_classes(scores) >= least - _TOLERANCE
+
+    @inner_has("predict_proba")
+    def predict_proba(self, X):
+        """Probability of each class, by the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+
+_LIMIT_SCORE = 8.0
+_TOLERANCE = 1e-9
+
+
+def _of_classes(scores: np.ndarray) -> np.ndarray:
+    """Score of each class: its logit, of several that of the likeliest class subtracted."""
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+
+class DPConformalRegressor(RegressorMixin, _Conformal):
+    """Regressor whose intervals hold the target of a new row with a stated probability.
+
+    The model learns from a part of the rows. From the others one number is released: how far from
+    the prediction a target may be.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A regressor of skdp, or a `~skdp.pipeline.DPPipeline` that ends with one, which is fitted
+        within the budget; or a `~sklearn.frozen.FrozenEstimator` of a fitted regressor that has a
+        guarantee, and was fitted to other rows.
+
+    level : float, default=0.9
+        Probability that an interval holds the target, for rows that are drawn as those of the fit.
+
+    epsilon : float, default=1.0
+        Budget of the model and of the intervals. With a frozen estimator, of the intervals.
+
+    delta : float, default=0.0
+
+    holdout : float or None, default=0.3
+        Share of the rows that are kept from the model, and set the level. Which rows these are is
+        public, so that the model and the intervals have the whole budget each. None takes the rows
+        of the model; intervals are then longer, because a model knows its own rows better. How
+        much better, the guarantee bounds.
+
+    share : float or "auto", default="auto"
+        Part of the budget for the intervals where ``holdout`` is None: of epsilon, or of the
+        squared mu with a delta. "auto" is 0.2.
+
+    adjacency : {"replace-one"}, default="replace-one"
+
+    public : tuple of str, default=()
+        ``("estimator",)`` says that a frozen estimator learned nothing from private rows. It is a
+        caveat of the guarantee.
+
+    random_state : None, int, RandomState or Generator, default=None
+        None draws from the operating system; anything else is for tests.
+
+    ledger : BudgetLedger or path, default=None
+        Charged before the rows are used.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model. Released under ``guarantee_``.
+
+    half_width_ : float
+        Half of the length of an interval, in the units of the target; infinite where even the
+        largest residual may be exceeded. Released under ``guarantee_``.
+
+    guarantee_ : Guarantee
+        Of the model and of the intervals. Public.
+
+    n_features_in_ : int
+        Public.
+
+    feature_names_in_ : ndarray of shape ``(n_features_in_,)``
+        Names of the features, if ``X`` has them. Public.
+
+    See Also
+    --------
+    DPConformalClassifier : Sets of classes.
+
+    Notes
+    -----
+    **Coverage.** For new rows that are exchangeable with those of the holdout, the probability
+    that an interval holds the target is at least ``level``, in the mean over fits, whatever the
+    model and the law of the rows. The rank of the released number is raised by as much as its
+    noise may lower it. With ``groups`` that is said of a row of a new user.
+
+    **Privacy.** The number is the edge of one of at most 128 public cells of residuals, which
+    grow by 5 % each up to twice the range of ``y_bounds`` of the model. An exponential mechanism
+    chooses it.
+
+    References
+    ----------
+    Lei, G'Sell, Rinaldo, Tibshirani and Wasserman, "Distribution-free predictive inference for
+    regression", JASA 2018. Angelopoulos, Bates, Zrnic and Jordan, "Private prediction sets", HDSR
+    2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.calibration import DPConformalRegressor
+    >>> from skdp.linear_model import DPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2)) / 2**0.5
+    >>> y = X[:, 0] + 0.1 * rng.standard_normal(20_000)
+    >>> model = DPConformalRegressor(
+    ...     DPLinearRegression(y_bounds=(-1, 1)), epsilon=1.0, delta=1e-6
+    ... ).fit(X, y)
+    >>> model.predict_interval(X[:2]).shape
+    (2, 2)
+    >>> 0.15 < model.half_width_ < 0.25
+    True
+    """
+
+    def _check(self):
+        super()._check()
+        self._length()
+
+    def _length(self):
+        """Of the range of the target."""
+        model = getattr(self, "estimator_", self.estimator)
+        y_range = public_range(getattr(model, "estimator", model), None)
+        return y_range.high - y_range.low
+
+    def _edges(self, n_cells):
+        # In units of the range.
+        places = 10.0 ** np.linspace(-_GRID_DECADES, 0.0, n_cells - 1)
+        return np.concatenate([[0.0], 2.0 * places, [math.inf]])
+
+    def _numbers(self, model, said, y):
+        residuals = y.astype(np.float64) - np.asarray(said("predict"), dtype=np.float64).ravel()
+        residuals = np.abs(residuals) / self._length()
+        return np.where(np.isfinite(residuals), residuals, math.inf)
+
+    def _keep(self, found, model):
+        self.half_width_ = found * self._length()
+
+    def predict_interval(self, X):
+        """Interval of each row.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+        """
+        middle = np.asarray(self.predict(X), dtype=np.float64)
+        return np.column_stack([middle - self.half_width_, middle + self.half_width_])
