@@ -18,7 +18,7 @@ from sklearn.base import (
     is_regressor,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
+from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -253,8 +253,9 @@ class AfterFit(
                     f"{type(self).__name__} requires y to be passed, but the target y is None."
                 )
             inputs.check_unmasked(y, "y")
-            if not hasattr(y, "__len__"):
-                y = np.asarray(y)
+            is_counted = groups is None and self.adjacency == "replace-one"
+            with inputs.without_values("y", counts=is_counted):
+                y = column_or_1d(y, warn=True)
             n_rows = inputs.count_of_rows(X)
             if inputs.count_of_rows(y) not in (None, n_rows or len(y)):
                 raise ValueError("X and y must have as many rows.")
@@ -267,7 +268,7 @@ class AfterFit(
             seed_of_model, seed = _plan.seeds(self.random_state, 2)
             if self._is_frozen:
                 model, of_step = self.estimator.estimator, (X, y, groups)
-                before = self._before(model)
+                before = self._before(model, unit)
                 self._check_asked(model, X, y)
                 n_step, n_outputs = n_public, self._n_classes(y)
                 division = self._of_step(target, n_public, n_outputs)
@@ -284,9 +285,13 @@ class AfterFit(
                 point = cast(ApproxDP, division.of_model)
                 model.set_params(epsilon=point.epsilon, delta=point.delta)
                 before = self._frozen_within(model, X)
-                with config_context(known_seeds=True):
-                    _plan.charge_of(model, *of_model[:2], **owned)  # which checks the rows
-            self._release(division.of_step, n_step, n_outputs, division.total)
+                with config_context(known_seeds=True):  # which checks the rows
+                    if self.holdout is not None:
+                        every = {} if groups is None else {"groups": groups}
+                        _plan.charge_of(model, X, y, **every)
+                    _plan.charge_of(model, *of_model[:2], **owned)
+            whole = division.total if before is None else compose([before, division.total])
+            self._release(division.of_step, n_step, n_outputs, whole)
             learner.warn_of_delta(self, n_units, unit)
             learner.charge(self, division.total)
             # What there is to warn of has been said.
@@ -296,13 +301,14 @@ class AfterFit(
             ):
                 if not self._is_frozen:
                     model.fit(*of_model[:2], **owned)
-                found = self._learn(model, of_step, division, noise_source(seed))
+                found = self._learn(model, of_step, division.of_step, whole, noise_source(seed))
             self.estimator_ = model
             self._keep(found, model)
             for name in ("n_features_in_", "feature_names_in_", "classes_"):
+                self.__dict__.pop(name, None)
                 if hasattr(model, name):
                     setattr(self, name, getattr(model, name))
-            total = division.total if before is None else compose([before, division.total])
+            total = whole
             if self.public:
                 total = total.with_caveats(_walk.declared("estimator"))
             elif not self._is_frozen:
@@ -341,6 +347,7 @@ class AfterFit(
             kind = type(self).__name__
             whole = f"the {kind} has one {{name}} for both. Give it to the {kind}"
             what = f"estimator, a {type(inner).__name__},"
+            self._refuse_deep(inner)
             _walk.check_defaults(inner, self, what, "estimator", whole)
         if self.holdout is not None:
             checks.between(0.05, 0.95, holdout=self.holdout)
@@ -352,7 +359,7 @@ class AfterFit(
         if not checks.is_auto(self.share):
             checks.between(1e-3, 0.95, share=self.share)
 
-    def _before(self, model: Any) -> Guarantee | None:
+    def _before(self, model: Any, unit: str) -> Guarantee | None:
         """Guarantee of a model that was fitted before."""
         check_is_fitted(model)
         asked.refuse_queries(model)
@@ -364,6 +371,8 @@ class AfterFit(
                 f"adjacency must be that of the frozen estimator, {before.adjacency!r}; got "
                 f"{self.adjacency!r}."
             )
+        if before is not None:
+            division_of.check_one_unit([("estimator", before)], unit)
         return before
 
     @staticmethod
@@ -445,22 +454,54 @@ class AfterFit(
             return model._planned_fit(schema, n_units, point.unit).division.total
         return model._planned_for(schema.n_columns, n_units, point.unit)
 
-    def _learn(self, model: Any, rows: Any, division: Division, noise: NoiseSource) -> Any:
+    def _learn(
+        self, model: Any, rows: Any, budget: Any, whole: Guarantee, noise: NoiseSource
+    ) -> Any:
         X, y, groups = rows
         users = Users.of(groups, len(y))
         n_units = len(y) if users is None else users.n_users
         n_public = n_units if self.adjacency == "replace-one" else None
         n_outputs = len(getattr(model, "classes_", (None,)))
-        release = self._release(division.of_step, n_public, n_outputs, division.total)
+        release = self._release(budget, n_public, n_outputs, whole)
         with np.errstate(all="ignore"), asked.silent():
-            numbers = self._numbers(model, lambda name: answers(model, name, X), np.asarray(y))
+            with inputs.without_values("y"):
+                target = np.asarray(y, dtype=np.float64 if is_regressor(model) else None)
+            numbers = self._numbers(model, lambda name: answers(model, name, X), target)
         return release(numbers, users, noise)
+
+    @staticmethod
+    def _refuse_deep(inner: Any) -> None:
+        """Refuse what is not accounted for within a model that is fitted here."""
+        params = inner.get_params(deep=True)
+        frozen = [name for name, value in params.items() if isinstance(value, FrozenEstimator)]
+        steps = [name for name, _ in inner.steps] if hasattr(inner, "_planned_fit") else ()
+        deeper = [n for n in frozen if n not in steps and not _is_below(n, frozen)]
+        if deeper:
+            raise ValueError(
+                "estimator must have a FrozenEstimator as a step of a DPPipeline only, whose "
+                f"guarantee counts; got one at {deeper[0]!r}."
+            )
+        for name, value in params.items():
+            is_deep = _is_below(name, frozen)
+            if name.rpartition("__")[2] == "release" and value == "query" and not is_deep:
+                raise ValueError(
+                    "estimator must not answer by query: it would remember which rows it was "
+                    f"asked about; got {name}='query'."
+                )
+
+    def _planned_guarantee(self, n_features):
+        frozen = [v for v in self.get_params().values() if isinstance(v, FrozenEstimator)]
+        if frozen:
+            raise ValueError(
+                f"estimator of a {type(self).__name__} must have no FrozenEstimator within a "
+                "pipeline or a search. Fit it around them, or freeze all of them; got "
+                f"{checks.short_repr(frozen[0])}."
+            )
+        return super()._planned_guarantee(n_features)
 
     def _planned_for(self, n_features, n_units=None, unit="record"):
         target = replace(self._planned_guarantee(n_features), refined=None, unit=unit)
         model = clone(self.estimator)
-        if self._is_frozen:
-            return self._of_step(target, n_units, self._n_classes(None)).total
         model.set_params(adjacency=self.adjacency)
         return self._division(
             model, target, _wrappers.Schema(n_features), n_units, self._n_classes(None)
@@ -494,6 +535,11 @@ class AfterFit(
 
     def _view_children(self):
         return "parallel", [("estimator", getattr(self, "estimator_", self.estimator))]
+
+
+def _is_below(name: str, parents: list[str]) -> bool:
+    """Whether a parameter is one of an estimator that is named."""
+    return any(name.startswith(f"{parent}__") for parent in parents)
 
 
 def inner_has(name):

@@ -713,7 +713,7 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
         """Logarithms of probabilities."""
         check_is_fitted(self)
         scores = log_odds(self.estimator_, lambda name: getattr(self.estimator_, name)(X))
-        if self.method == "isotonic":
+        if self.curve_ is not None:
             places, curve = np.asarray(self.curve_)
             chances = np.interp(expit(scores), places, curve)
             scores = np.clip(logit(chances), -LARGEST_SCORE, LARGEST_SCORE)

@@ -18,7 +18,7 @@ from skdp.metrics._releases import public_range
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee
 from skdp.rows._users import USER_PARTS, Users
 
-_LIMIT_CELLS, _LIMIT_FEW = 128, 4
+_LIMIT_CELLS, _LIMIT_FEW, _LIMIT_ROWS = 128, 4, 2**31
 _THEOREM_BEST = 2.0  # least exp(epsilon / 2) / epsilon
 _GRID_DECADES = 3.0  # of residuals, below the range of the target
 
@@ -38,6 +38,13 @@ def ranks_for_noise(epsilon: float, n_cells: int) -> float:
     float
     """
     return 2.0 / epsilon * float(lambertw((n_cells - 1) / math.e).real)
+
+
+def cells_for(n_units: int | None) -> int:
+    """Number of cells: of few rows fewer, which cost fewer ranks."""
+    if n_units is None:  # plans of a pipeline may come before it is known
+        return _LIMIT_CELLS
+    return max(_LIMIT_FEW, min(_LIMIT_CELLS, n_units // _LIMIT_FEW))
 
 
 @dataclass(frozen=True)
@@ -78,8 +85,9 @@ class RankSelection:
         target: ApproxDP | GaussianDP,
         *,
         edges: Any,
-        n_units: int,
+        n_units: int | None,
         level: float,
+        is_split: bool = True,
         swapped: Guarantee | None = None,
     ) -> Self:
         """Selection that meets a target, and covers a new row with a level.
@@ -90,14 +98,16 @@ class RankSelection:
 
         edges : tuple of float
 
-        n_units : int
-            Public number of rows, or of users.
+        n_units : int or None
+            Public number of rows, or of users; None plans the guarantee alone.
 
         level : float
 
+        is_split : bool, default=True
+            Whether the model did not read these rows.
+
         swapped : Guarantee, default=None
-            Of model and selection together where both read these rows; None where the model did
-            not.
+            Of all that read these rows, where the model did.
         """
         guarantee: Guarantee
         if isinstance(target, GaussianDP):
@@ -105,23 +115,29 @@ class RankSelection:
             guarantee = BoundedRangeDP((epsilon,), adjacency=target.adjacency, unit=target.unit)
         else:
             # Where the model did not read these rows the bound is least there.
-            epsilon = min(target.epsilon, _THEOREM_BEST if swapped is None else math.inf)
+            epsilon = min(target.epsilon, _THEOREM_BEST if is_split else math.inf)
             guarantee = ApproxDP(epsilon, adjacency=target.adjacency, unit=target.unit)
-        missing = ranks_for_noise(epsilon, len(edges) - 1)
-        if swapped is None:
-            wanted = level * (n_units + 1) + math.exp(epsilon / 2.0) * missing
-        else:
-            wanted = (1.0 - _miss_within(swapped, 1.0 - level)) * n_units + missing
-        rank = math.ceil(wanted)
+        if n_units is None:
+            return cls(tuple(edges), 0, epsilon, guarantee)
+        miss = 0.0 if swapped is None else _miss_within(swapped, 1.0 - level)
+
+        def rank_for(n: int, n_cells: int) -> int:
+            missing = ranks_for_noise(epsilon, n_cells)
+            if swapped is None:
+                return math.ceil(level * (n + 1) + math.exp(epsilon / 2.0) * missing)
+            return math.ceil((1.0 - miss) * n + missing)
+
+        rank = rank_for(n_units, len(edges) - 1)
         if rank > n_units:
-            noise = math.exp(epsilon / 2.0) * missing
-            least = (level + noise) / (1.0 - level)
-            if swapped is not None:
-                least = missing / max(_miss_within(swapped, 1.0 - level), 1e-9)
+            least = n_units
+            while rank_for(least, cells_for(least)) > least and least < _LIMIT_ROWS:
+                least += max(1, least // 50)
             unit = "users" if target.unit == "user" else "rows"
+            cure = "a larger epsilon or holdout" if is_split else "a holdout"
+            kept = "held-out " if is_split else ""
             raise ValueError(
-                f"level must be one that {n_units} {unit} can show at this budget: {level:g} "
-                f"needs n of {math.ceil(least) + 1:,}, or a larger epsilon or holdout."
+                f"level must be one that {n_units} {kept}{unit} can show at this budget: "
+                f"{level:g} needs n of {least:,} such {unit}, or {cure}."
             )
         return cls(tuple(edges), rank, epsilon, guarantee)
 
@@ -157,7 +173,7 @@ class RankSelection:
 
 def _miss_within(guarantee: Guarantee, miss: float) -> float:
     """Largest share of rows within the fit that may be missed, for a share outside of it."""
-    epsilons = np.linspace(0.0, 8.0, 1601)
+    epsilons = np.append(np.linspace(0.0, 8.0, 1601), getattr(guarantee, "epsilon", 0.0))
     deltas = np.array([float(guarantee.delta_at(one)) for one in epsilons])
     return max(0.0, float(np.max((miss - deltas) * np.exp(-epsilons))))
 
@@ -200,14 +216,13 @@ class _Conformal(AfterFit):
 
     def _release(self, budget, n_units, n_outputs, total=None):
         # A model may know its own rows better, as far as both together tell them apart.
-        swapped = total if self.holdout is None and not self._is_frozen else None
-        # Plans of a pipeline may come before the number of rows is known.
-        n_units = 2**31 if n_units is None else n_units
-        # Of few rows fewer cells, which cost fewer ranks.
-        n_cells = max(_LIMIT_FEW, min(_LIMIT_CELLS, n_units // _LIMIT_FEW))
-        edges = tuple(self._edges(n_cells).tolist())
+        is_split = self.holdout is not None or self._is_frozen
+        swapped = None if is_split else total
+        if not is_split and total is None:
+            n_units = None
+        edges = tuple(self._edges(cells_for(n_units)).tolist())
         options = {"edges": edges, "n_units": n_units, "level": float(self.level)}
-        return RankSelection.plan(budget, swapped=swapped, **options)
+        return RankSelection.plan(budget, is_split=is_split, swapped=swapped, **options)
 
     def predict(self, X):
         """What the model predicts.
@@ -324,17 +339,17 @@ class DPConformalClassifier(ClassifierMixin, _Conformal):
 
     def _edges(self, n_cells):
         # Of minus the score of the label: from as likely as can be to as unlikely.
-        return np.linspace(-_LIMIT_SCORE, _LIMIT_SCORE, n_cells + 1)
+        return np.append(np.linspace(-_LIMIT_SCORE, _LIMIT_SCORE, n_cells), math.inf)
 
     def _numbers(self, model, said, y):
         scores, codes = _of_classes(log_odds(model, said)), codes_of(model, y)
         own = scores[np.arange(len(codes)), np.maximum(codes, 0)]
         # A label that the model does not know is in no set.
-        return np.where(codes >= 0, -own, _LIMIT_SCORE)
+        return np.where(codes >= 0, -own, math.inf)
 
     def _keep(self, found, model):
         # Beyond the last edge all classes are in.
-        least = -math.inf if found >= _LIMIT_SCORE else -found
+        least = -found
         self.threshold_ = float(expit(least) if len(model.classes_) == 2 else np.exp(least))
 
     def predict_set(self, X):
@@ -486,8 +501,8 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
 
     def _length(self):
         """Of the range of the target."""
-        model = getattr(self, "estimator_", self.estimator)
-        y_range = public_range(getattr(model, "estimator", model), None)
+        model = self.estimator.estimator if self._is_frozen else self.estimator
+        y_range = public_range(model, None)
         return y_range.high - y_range.low
 
     def _edges(self, n_cells):
@@ -496,7 +511,7 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
         return np.concatenate([[0.0], 2.0 * places, [math.inf]])
 
     def _numbers(self, model, said, y):
-        residuals = y.astype(np.float64) - np.asarray(said("predict"), dtype=np.float64).ravel()
+        residuals = y - np.asarray(said("predict"), dtype=np.float64).ravel()
         residuals = np.abs(residuals) / self._length()
         return np.where(np.isfinite(residuals), residuals, math.inf)
 

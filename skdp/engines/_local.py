@@ -163,7 +163,8 @@ class LocalEngine(Engine):
         ``absent(number)`` returns a list of the nodes that do not send the message of that number.
         Messages are numbered from 0. With secure sums a round has two: the masked part, and what
         opens the sum. A node that sends the first and not the second ends the fit. With
-        ``trust="nodes"`` a round has ``n_mixings``, and the last messages are the final models.
+        ``trust="nodes"`` a round has ``n_mixings``; as many more are sent after the last one, and
+        then three with the final models. Of a node that does not send these nothing is known.
 
     delays : array-like of int, shape (n_nodes,), default=None
         How many exchanges each node's messages are late, with ``trust="nodes"``. None is 0. What

@@ -314,9 +314,10 @@ class MPIEngine(KeepingEngine):
     checkpoint : path-like, default=None
         Folder in which each process keeps what it has sent and heard of one fit, before it goes
         on. A job that was killed and is started again with it, on the same rows, goes on with the
-        same bits and without another charge. It holds released, public and masked values, and with
-        secure sums keys, by which masks can be taken from messages: keep it from others, and
-        delete it afterwards. It is for one `fit` with ``paper=None``.
+        same bits and without another charge. Nothing checks the rows. Never go on from a copy of
+        the folder: noise of the same rounds would be drawn again. It holds released, public and
+        masked values, and with secure sums keys, by which masks can be taken from messages: keep
+        it from others, and delete it afterwards. It is for one `fit` with ``paper=None``.
 
     Attributes
     ----------

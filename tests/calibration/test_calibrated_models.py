@@ -31,8 +31,9 @@ from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.inspection import privacy_report
 from skdp.kernel import DPKernelRidge
 from skdp.linear_model import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from skdp.model_selection import DPGridSearch
 from skdp.pipeline import DPPipeline, guarantee_of
-from skdp.preprocessing import make_private_preprocessor
+from skdp.preprocessing import DPQuantileScaler, make_private_preprocessor
 from skdp.privacy import ApproxDP, BudgetLedger, GaussianDP
 
 DELTA = 1e-6
@@ -185,7 +186,7 @@ def test_what_is_wrong_is_named_before_a_charge(change, words):
 
 def test_sets_need_rows_and_a_public_number_of_them():
     X, y = rows(200)
-    with pytest.raises(ValueError, match=r"level must be one that 60 rows .* needs n of"):
+    with pytest.raises(ValueError, match=r"level must be one that 60 held-out rows .* needs n of"):
         DPConformalClassifier(DPLogisticRegression(), level=0.95, epsilon=0.5).fit(X, y)
     with pytest.raises(ValueError, match="adjacency must be 'replace-one': the level"):
         around(DPConformalClassifier, adjacency="add-remove", holdout=None).fit(X, y)
@@ -196,6 +197,96 @@ def test_sets_need_rows_and_a_public_number_of_them():
         around(DPThresholdClassifier).fit(X, three)
     with pytest.raises(ValueError, match="method must be 'sigmoid' for 3 classes"):
         around(DPCalibratedClassifier, method="isotonic", epsilon=1e3).fit(X, three)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_a_column_of_targets_is_one_target_a_row():
+    X, _ = rows()
+    y = X[:, 0] + 0.1 * np.random.default_rng(0).standard_normal(len(X))
+    for holdout in (0.3, None):
+        model = around(DPConformalRegressor, DPLinearRegression(y_bounds=(-1, 1)), delta=DELTA,
+                       holdout=holdout)  # fmt: skip
+        expected = clone(model).fit(X, y).half_width_
+        for column in (y[:, np.newaxis], pd.DataFrame({"t": y})):
+            assert clone(model).fit(X, column).half_width_ == expected
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        model.fit(X, np.column_stack([y, y]))
+
+
+def test_what_was_frozen_deeper_is_not_forgotten():
+    """Its guarantee counts, or it is refused before a charge."""
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=9.0, delta=1e-3)
+    inner = FrozenEstimator(DPLogisticRegression(5.0, DELTA, random_state=0).fit(X, y))
+    around_frozen = DPCalibratedClassifier(inner)
+    for outer in (
+        DPThresholdClassifier(around_frozen, ledger=ledger),
+        DPPipeline([("m", around_frozen)], ledger=ledger),
+        DPGridSearch(around_frozen, {"share": [0.05, 0.1]}, ledger=ledger),
+        DPCalibratedClassifier(DPGridSearch(DPPipeline([("m", inner)]), {"shares": ["auto"]})),
+    ):
+        with pytest.raises(ValueError, match="FrozenEstimator"):
+            outer.fit(X, y)
+    assert ledger.history() == []
+    # A step of a pipeline that was fitted before counts.
+    scaler = FrozenEstimator(DPQuantileScaler(epsilon=2.0, random_state=0).fit(X))
+    pipe = DPPipeline([("s", scaler), ("m", DPLogisticRegression())])
+    model = around(DPThresholdClassifier, pipe, epsilon=0.5, delta=DELTA).fit(X, y)
+    assert 1.5 < model.guarantee_.epsilon_at(2.0 * DELTA) <= 2.5
+
+
+def test_models_that_answer_by_query_are_refused():
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=9.0)
+    inner = DPKernelRidge(y_bounds=(-1, 1), release="query", n_queries=9_000)
+    with pytest.raises(ValueError, match="estimator must not answer by query"):
+        around(DPConformalRegressor, inner, ledger=ledger).fit(X, y.astype(float))
+    assert ledger.history() == []
+
+
+def test_another_fit_is_another_model():
+    X, y = rows()
+    target = X[:, 0]
+    wide = around(DPConformalRegressor, DPLinearRegression(y_bounds=(-10, 10)), delta=DELTA)
+    narrow = DPLinearRegression(y_bounds=(-1, 1))
+    again = clone(wide).fit(X, target).set_params(estimator=narrow).fit(X, target)
+    fresh = clone(wide).set_params(estimator=narrow).fit(X, target)
+    assert again.half_width_ == fresh.half_width_
+    named = around(DPCalibratedClassifier).fit(pd.DataFrame(X, columns=list("abc")), y)
+    assert not hasattr(named.fit(X, y), "feature_names_in_")
+    curved = named.set_params(method="isotonic")
+    assert curved.predict_proba(X).shape == (len(X), 2)  # by what was fitted
+
+
+def test_bad_rows_of_either_part_are_refused_before_the_charge():
+    X, y = rows()
+    ledger = BudgetLedger(epsilon=9.0)
+    held = DPCalibratedClassifier(DPLogisticRegression(), holdout=0.3, ledger=ledger)
+    held_out = held._blocks().parts(X, len(y))[1][0]
+    for bad in (np.nan, np.inf):
+        other = X.copy()
+        other[held_out, 0] = bad
+        with pytest.raises(ValueError, match="X"):
+            clone(held).fit(other, y)
+    targets = X[:, 0].astype(object)
+    targets[held_out] = "secret-diagnosis"
+    model = DPConformalRegressor(DPKernelRidge(y_bounds=(-1, 1)), ledger=ledger)
+    with pytest.raises(ValueError) as told:
+        model.fit(X, targets)
+    assert "secret" not in str(told.value)
+    inner = DPLogisticRegression(1.0, DELTA, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="they do not compose"):
+        DPCalibratedClassifier(FrozenEstimator(inner), delta=DELTA, ledger=ledger).fit(
+            X, y, groups=np.arange(len(y))
+        )
+    assert ledger.history() == []
+
+
+def test_levels_that_no_budget_shows_say_what_helps():
+    X, y = rows()
+    for delta, epsilon in ((DELTA, 30.0), (0.0, 20.0)):
+        with pytest.raises(ValueError, match=r"needs n of .*, or a holdout"):
+            around(DPConformalClassifier, epsilon=epsilon, delta=delta, holdout=None).fit(X, y)
 
 
 # What rows add to the sums, and how far replacing one moves them.
