@@ -19,7 +19,7 @@ from skdp.audit._data import DataSet, Hostile, Record
 from skdp.audit._findings import Finding
 from skdp.audit._runs import Run, last_part, over_names_of_both, public_size, same
 from skdp.distributed._together import Together, engine_of
-from skdp.engines import LocalEngine, MPIEngine
+from skdp.engines import LocalEngine
 from skdp.exceptions import DistributedError
 from skdp.privacy import ApproxDP, ComposedDP, GaussianDP, Guarantee, compose
 
@@ -513,7 +513,7 @@ class Ranks:
         Raises
         ------
         ValueError
-            If processes that are not of an `MPIEngine` would have to be heard.
+            If there are processes whose engine has no ``gather``.
         """
         engines = [LocalEngine()]
         if engine is not None:
@@ -524,10 +524,10 @@ class Ranks:
             # Others may call something else so.
             engines += [engine_of(value) for value in named if _is_engine(value)]
         spread = [one for one in engines if one.is_distributed]
-        if spread and not isinstance(spread[0], MPIEngine):
+        if spread and not hasattr(spread[0], "gather"):
             raise ValueError(
-                "engine must be 'local', 'mpi' or an MPIEngine for an audit, which hears of no "
-                f"other processes; got {short_repr(spread[0])}."
+                "engine must be 'local', 'mpi' or an Engine with rank and gather for an audit, "
+                f"which has to hear of all processes; got {short_repr(spread[0])}."
             )
         return cls((spread or engines)[0])
 

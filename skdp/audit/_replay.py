@@ -173,7 +173,7 @@ def replay(
     queries : array-like, default=None
         Public rows for ``predict`` and the like. None makes some up.
 
-    engine : {"local", "mpi"} or MPIEngine, default=None
+    engine : {"local", "mpi"} or Engine, default=None
         Over whose processes a callable runs; None takes the parameter of an estimator. Over MPI
         every process replays with the rows of its own nodes, and has the same report: one
         process after another changes a record, of which the others hear no more than how far

@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, clone
 from skdp._recording import Kept, Released, facts_of_a_fit, released_values
 from skdp._validation import short_repr
 from skdp.audit._data import DataSet
-from skdp.engines import LocalEngine, MPIEngine
+from skdp.engines import Engine
 from skdp.inspection import privacy_report
 from skdp.inspection._report import is_ours
 from skdp.kernel import DPKernelRidge, DPOnlineClassifier, DPOnlineKernelRegressor
@@ -201,8 +201,7 @@ LEFT_OUT = {
 # Types of the same kind.
 _LEFT_OUT_TYPES: tuple[type, ...] = (
     BudgetLedger,  # a new file for each run; charges are compared, one by one
-    LocalEngine,  # connections of this process
-    MPIEngine,
+    Engine,  # connections of this process
     Token,  # random bytes that tell streams apart
     weakref.ref,  # identities; what they refer to is walked where it is held
 )

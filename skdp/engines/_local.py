@@ -22,7 +22,9 @@ class Engine(ABC):
     Derive an engine of your own from this class, and test it with
     `~skdp.engines.check_engine`. All processes call the methods in the same order. An engine gets
     released values, public numbers and masked numbers, and nothing else. Methods with a body here
-    are optional: they are for messages that are lost and for fits that go on after a restart.
+    are optional: they are for messages that are lost and for fits that go on after a restart. An
+    audit over several processes also takes ``rank``, the number of a process, and
+    ``gather(data)``, which returns the bytes that each process brings, in their order.
 
     Attributes
     ----------
