@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from skdp import config_context
+from skdp.calibration import DPCalibratedClassifier, DPConformalClassifier
 from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
 from skdp.kernel import DPKernelRidge, DPOnlineKernelRegressor
 from skdp.learner import PrivateEstimator, Sequence, SumRelease
@@ -85,6 +86,8 @@ CLAIMS = {
     "Gradients": "Streams of users' gradients, both parties",
     "Values": "Streams of users' values, both parties",
     "OnePoints": "Streams of users' one-point gradients, both parties",
+    "SlopeSteps": "Calibration of a model, offset and slope of its scores",
+    "RankSelection": "Prediction sets and intervals, a quantile of errors",
     "GossipRelease": "Decentralised gradient descent",
     "WhitenedGossip": "Decentralised gradient descent, preconditioned",
 }
@@ -146,6 +149,8 @@ def uses(rng):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         known = DPLogisticRegression(epsilon=5.0).fit(X, two)
+    yield partial(DPCalibratedClassifier(DPLogisticRegression()).fit, X, two)
+    yield partial(DPConformalClassifier(DPLogisticRegression()).fit, X, two)
     scores = dict(epsilon=5.0, scoring=["accuracy", "average_precision"])
     yield partial(dp_evaluate, known, X, two, **scores)
     grid = DPGridSearch(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=20.0)
