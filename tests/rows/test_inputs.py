@@ -42,8 +42,10 @@ def ledger():
 
 
 def with_classes(name, classes):
-    """Parameter of a model, or of the last step."""
-    return {"model__classes" if hasattr(CONFIGURATIONS[name], "steps") else "classes": classes}
+    """Parameter of a model, or of the model within."""
+    own = CONFIGURATIONS[name].get_params()
+    known = ("classes", "model__classes", "estimator__classes")
+    return {next(parameter for parameter in known if parameter in own): classes}
 
 
 def is_untouched(estimator):
