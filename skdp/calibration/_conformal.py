@@ -20,6 +20,7 @@ from skdp.rows._users import USER_PARTS, Users
 
 _LIMIT_CELLS, _LIMIT_FEW, _LIMIT_ROWS = 128, 4, 2**31
 _THEOREM_BEST = 2.0  # least exp(epsilon / 2) / epsilon
+_GRID_BOUNDS = 21
 _GRID_DECADES = 3.0  # of residuals, below the range of the target
 
 
@@ -173,7 +174,9 @@ class RankSelection:
 
 def _miss_within(guarantee: Guarantee, miss: float) -> float:
     """Largest share of rows within the fit that may be missed, for a share outside of it."""
-    epsilons = np.append(np.linspace(0.0, 8.0, 1601), getattr(guarantee, "epsilon", 0.0))
+    # Each bound holds, and so does the best of any.
+    most = float(getattr(guarantee, "epsilon", _THEOREM_BEST))
+    epsilons = np.linspace(0.0, most, _GRID_BOUNDS)
     deltas = np.array([float(guarantee.delta_at(one)) for one in epsilons])
     return max(0.0, float(np.max((miss - deltas) * np.exp(-epsilons))))
 
