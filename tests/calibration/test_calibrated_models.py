@@ -558,7 +558,7 @@ def test_users_are_protected(kind):
     assert model.guarantee_.unit == model.estimator_.guarantee_.unit == "user"
 
 
-@pytest.mark.parametrize("kind", [DPCalibratedClassifier, DPConformalClassifier])
+@pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_neighbouring_users_are_as_near_as_claimed(kind):
     X, y = rows(160)
     level = {"level": 0.3, "holdout": 0.5} if kind is DPConformalClassifier else {}
