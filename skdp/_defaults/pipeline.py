@@ -1,4 +1,4 @@
-"""Steps that prepare, the division of a budget among steps, and evaluations."""
+"""Steps that prepare, the division of a budget among steps, evaluations, and searches."""
 
 # Of a squared mu, or of an epsilon that is pure, for what prepares: bounds, categories, the number
 # of rows; and of delta for names of one record. Half of it for medians, which are robust.

@@ -143,6 +143,16 @@ def divided(
     return Division(point, own, division_of.as_epsilon_delta(total, target, mechanism))
 
 
+def inner_has(name):
+    """Whether the model within has a method: for `available_if`."""
+
+    def has(self):
+        getattr(getattr(self, "estimator_", self.estimator), name)
+        return True
+
+    return available_if(has)
+
+
 class AfterFit(
     MetaEstimatorMixin,
     learner.CallbackSupportMixin,
@@ -512,6 +522,26 @@ class AfterFit(
         told = () if own is None else tuple(own(unit))
         return (*told, _walk.declared("estimator")) if "estimator" in self.public else told
 
+    @inner_has("predict_proba")
+    def predict_proba(self, X):
+        """Probability of each class, by the model.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def _scores(self, X):
+        """Scores of new rows in logits."""
+        check_is_fitted(self)
+        return log_odds(self.estimator_, lambda name: getattr(self.estimator_, name)(X))
+
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__sklearn_tags__" not in vars(cls):
@@ -540,16 +570,6 @@ class AfterFit(
 def _is_below(name: str, parents: list[str]) -> bool:
     """Whether a parameter is one of an estimator that is named."""
     return any(name.startswith(f"{parent}__") for parent in parents)
-
-
-def inner_has(name):
-    """Whether the model within has a method: for `available_if`."""
-
-    def has(self):
-        getattr(getattr(self, "estimator_", self.estimator), name)
-        return True
-
-    return available_if(has)
 
 
 def codes_of(model: Any, y: np.ndarray) -> np.ndarray:

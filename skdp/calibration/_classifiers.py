@@ -9,11 +9,10 @@ import numpy as np
 from scipy.special import expit, log_softmax, logit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.isotonic import isotonic_regression
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._random._source import NoiseSource
 from skdp._validation import one_of, plain_arguments, short_repr
-from skdp.calibration._after_fit import LARGEST_SCORE, AfterFit, codes_of, inner_has, log_odds
+from skdp.calibration._after_fit import LARGEST_SCORE, AfterFit, codes_of, log_odds
 from skdp.learner._sequence import divided
 from skdp.learner._sums import exact_sum
 from skdp.mechanisms import NoiseLaw, release
@@ -21,7 +20,7 @@ from skdp.mechanisms._additive import check_span
 from skdp.metrics._evaluation import on_simplex
 from skdp.preprocessing._column_statistics import CountsRelease
 from skdp.privacy import ApproxDP, GaussianDP
-from skdp.rows._users import USER_PARTS, Users
+from skdp.rows._users import Users, counts_in_cells
 
 _LIMIT_BIN = 6.0  # logits, beyond which rows are in the first and in the last bin
 
@@ -132,11 +131,7 @@ class BinCounts:
 
         noise : NoiseSource
         """
-        size = 2 * self.n_bins
-        if users is None:
-            exact = np.bincount(cells[cells >= 0], minlength=size).astype(np.float64)
-        else:  # shares are of all rows of a user, also those in no cell
-            exact = users.shares_of(np.where(cells < 0, size, cells), size + 1)[:size] / USER_PARTS
+        exact = counts_in_cells(cells, 2 * self.n_bins, users)
         return ReleasedCounts(self.counting(exact, noise).reshape(2, -1), self.deviation)
 
 
@@ -314,21 +309,6 @@ class DPThresholdClassifier(ClassifierMixin, AfterFit):
         self.threshold_ = float(expit(lowest))
         self.best_score_ = float(scores[best])
 
-    @inner_has("predict_proba")
-    def predict_proba(self, X):
-        """Probability of each class, by the model.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
-
     def decision_function(self, X):
         """Logit of the second class less that of the threshold.
 
@@ -340,8 +320,7 @@ class DPThresholdClassifier(ClassifierMixin, AfterFit):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        scores = log_odds(self.estimator_, lambda name: getattr(self.estimator_, name)(X))
+        scores = self._scores(X)
         with np.errstate(divide="ignore"):
             border = np.log(self.threshold_) - np.log1p(-self.threshold_)
         return scores - max(border, -1e6)
@@ -504,8 +483,8 @@ def _step(
     released: np.ndarray, deviation: float, place: np.ndarray, unchanged: np.ndarray
 ) -> np.ndarray:
     """Next place, as far as the noise and the rows tell it from no correction."""
-    scale = np.array([1.0, _LIMIT_SCORE]) if len(place) == 2 else np.array([_LIMIT_SCORE])
     if len(place) == 2:
+        scale = np.array([1.0, _LIMIT_SCORE])
         gradient = released[:2] * math.sqrt(2.0)
         of_gradient, of_curvature = math.sqrt(2.0) * deviation, math.sqrt(2.0) * deviation
         beside = released[3] / math.sqrt(2.0)
@@ -513,6 +492,7 @@ def _step(
         hessian *= 2.0 / _THEOREM_CURVATURE
         of_curvature /= _THEOREM_CURVATURE
     else:
+        scale = np.array([_LIMIT_SCORE])
         gradient, of_gradient = released[:1] * 2.0, 2.0 * deviation
         hessian = np.array([[released[1] * 4.0 / _THEOREM_CURVATURE]])
         of_curvature = deviation * 4.0 / _THEOREM_CURVATURE / math.sqrt(2.0)
@@ -711,8 +691,7 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
 
     def _corrected(self, X):
         """Logarithms of probabilities."""
-        check_is_fitted(self)
-        scores = log_odds(self.estimator_, lambda name: getattr(self.estimator_, name)(X))
+        scores = self._scores(X)
         if self.curve_ is not None:
             places, curve = np.asarray(self.curve_)
             chances = np.interp(expit(scores), places, curve)

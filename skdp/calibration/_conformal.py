@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._random._source import NoiseSource
 from skdp._validation import fraction, plain_arguments, short_repr
-from skdp.calibration._after_fit import AfterFit, codes_of, inner_has, log_odds
+from skdp.calibration._after_fit import AfterFit, codes_of, log_odds
 from skdp.mechanisms import select
 from skdp.mechanisms._cells import counts_below
 from skdp.metrics._releases import public_range
@@ -367,27 +367,11 @@ class DPConformalClassifier(ClassifierMixin, _Conformal):
         ndarray of bool, shape (n_samples, n_classes)
             In the order of ``classes_``. A row may be of no class.
         """
-        check_is_fitted(self)
-        scores = log_odds(self.estimator_, lambda name: getattr(self.estimator_, name)(X))
+        scores = self._scores(X)
         with np.errstate(divide="ignore"):
             least = (logit if len(self.classes_) == 2 else np.log)(self.threshold_)
         # A little less, for rounding there and back.
         return _of_classes(scores) >= least - _TOLERANCE
-
-    @inner_has("predict_proba")
-    def predict_proba(self, X):
-        """Probability of each class, by the model.
-
-        Parameters
-        ----------
-        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
 
 
 _LIMIT_SCORE = 8.0

@@ -237,7 +237,7 @@ class Network:
         for weights in self._mixer(time, time + self.n_mixings):
             messages = released.reshape(shape[0], -1)
             released = together.mixed_with(weights, self.engine, messages, self.n_mixings)
-            self.is_late = together.mostly_late(self.engine, self.n_mixings)
+        self.is_late = together.mostly_late(self.engine, self.n_mixings)
         self._time = time + self.n_mixings
         return np.array(released).reshape(shape)
 

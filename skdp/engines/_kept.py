@@ -20,7 +20,6 @@ import numpy as np
 from skdp._validation import short_repr
 from skdp.engines._local import Engine
 
-_KEY = 32  # bytes
 _PAUSE = 0.02  # seconds between looks at a lock
 
 
@@ -293,13 +292,13 @@ class KeepingEngine(Engine):
     def secret(self) -> bytes:
         """See `Engine.secret`."""
         if self.log is None:
-            return os.urandom(_KEY)
-        return self.log.get("key") or self.log.put("key", os.urandom(_KEY))
+            return super().secret()
+        return self.log.get("key") or self.log.put("key", super().secret())
 
     def once(self, draw: Callable[[], np.ndarray], *, again: bool = False) -> np.ndarray:
         """See `Engine.once`."""
         if self.log is None:
-            return draw()
+            return super().once(draw, again=again)
         name, self._n_drawn = f"drawn-{self._n_drawn}", self._n_drawn + 1
         kept = self.log.get(name)
         if kept is None:

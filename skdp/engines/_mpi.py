@@ -488,8 +488,8 @@ class MPIEngine(KeepingEngine):
             log.clear()  # nothing was released
             return
         # Whoever is behind has what others have heard of it, and sends it again.
-        heard = max(state["of_all"] for state in states)
-        heard = max([heard, *(states[q]["known"] for q in self._peers)])
+        of_peers = [states[q]["known"] for q in self._peers]
+        heard = max(*of_peers, *(state["of_all"] for state in states), 0)
         is_lost = own["own"] < heard
         lost = [q for q, flag in enumerate(self.gather(b"1" if is_lost else b"0")) if flag == b"1"]
         if lost:

@@ -21,7 +21,7 @@ from skdp.preprocessing._column_statistics import (
 )
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows import _inputs as inputs
-from skdp.rows._users import USER_PARTS, Users
+from skdp.rows._users import Users, counts_in_cells
 
 _SUM_ERROR = 2.0**-51  # of the sum, for each row: quotients and products are rounded, and the sum
 
@@ -506,11 +506,7 @@ class Releases:
         """Release how many rows, or users, are in each cell; negative cells are none."""
         counting = CountsRelease(law_of(self._part(self.shares[name])))
         size = math.prod(shape)
-        if self.users is None:
-            counts = np.bincount(cells[cells >= 0], minlength=size).astype(np.float64)
-        else:  # shares are of all rows of a user, also those in no cell
-            parts = self.users.shares_of(np.where(cells < 0, size, cells), size + 1)
-            counts = parts[:size] / USER_PARTS
+        counts = counts_in_cells(cells, size, self.users)
         self.counts[name] = counting(counts, self.noise).reshape(shape)
         self.level[name] = counting.level(len(counts))
         return self.counts[name]

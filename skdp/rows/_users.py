@@ -644,3 +644,29 @@ def _products(images, length):
         products[:, first, first + ahead] = np.reshape(pairs, here.shape)
         products[:, first + ahead, first] = np.reshape(pairs, here.shape)
     return products
+
+
+def counts_in_cells(cells: np.ndarray, size: int, users: Users | None) -> np.ndarray:
+    """Number of rows in each cell, or sum over users of the shares of their rows in it.
+
+    Privacy: a row is in one cell, or in none. Shares are of all rows of a user, also of those in
+    no cell, and sum to 1 at most.
+
+    Parameters
+    ----------
+    cells : ndarray of int, shape (n_samples,)
+        Negative for no cell.
+
+    size : int
+
+    users : Users or None
+
+    Returns
+    -------
+    ndarray of float, shape (size,)
+        Without rounding errors.
+    """
+    if users is None:
+        return np.bincount(cells[cells >= 0], minlength=size).astype(np.float64)
+    parts = users.shares_of(np.where(cells < 0, size, cells), size + 1)
+    return parts[:size] / USER_PARTS
