@@ -23,7 +23,6 @@ from skdp.audit._claims import TOLERANCE
 from skdp.audit._findings import Finding
 from skdp.audit._neighbouring_runs import Distances, NeighbourRun, on_lattice
 from skdp.exceptions import SolverError
-from skdp.learner import HuberLoss
 from skdp.privacy import BoundedRangeDP, compose
 
 # Of the scores, for a derivative of residuals.
@@ -89,10 +88,13 @@ class NeighbouringObjectives:
         different, places = np.unique(np.concatenate(parts), axis=0, return_inverse=True)
         ends = np.cumsum([len(part) for part in parts])[:-1]
         counts = np.array(
-            [np.bincount(p, minlength=len(different)) for p in np.split(places.ravel(), ends)]
+            [
+                np.bincount(p, _weights_of(record.data), minlength=len(different))
+                for p, record in zip(np.split(places.ravel(), ends), records, strict=True)
+            ]
         )
         rows, codes = different[:, :-1], different[:, -1]
-        if not isinstance(first.loss, HuberLoss):  # labels of classes
+        if first.loss.has_classes:
             codes = codes.astype(np.int64)
         _, singular, basis = np.linalg.svd(rows, full_matrices=False)
         inputs = basis[singular > 1e-13 * singular.max(initial=0.0)].T
@@ -246,12 +248,19 @@ def _labelled_rows(data: Any) -> np.ndarray:
     return np.concatenate(blocks) + 0.0  # no negative zeros
 
 
+def _weights_of(data: Any) -> np.ndarray | None:
+    """Weights of the rows, one after another; None if they have none."""
+    return None if data.shares is None else np.concatenate([np.zeros(0), *data.shares])
+
+
 def _gradient(perturbed: Perturbed, weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Gradient of all but the linear term, and a bound on its rounding error."""
     data, total = perturbed.data, np.zeros(weights.shape)
     size = perturbed.penalty * np.linalg.norm(weights) + np.linalg.norm(perturbed.pull)
-    for rows, codes in data.blocks:
+    for i, (rows, codes) in enumerate(data.blocks):
         residuals = perturbed.loss.residuals(rows @ weights.T, codes)
+        if data.shares is not None:
+            residuals = residuals * data.shares[i][:, np.newaxis]
         total += (rows.T @ residuals).T
         largest = math.sqrt((rows * rows).sum(axis=1).max(initial=0.0))
         size += np.linalg.norm(residuals, axis=1).sum() * largest

@@ -405,6 +405,10 @@ class AfterFit(
             inputs.encode_labels(target, np.asarray(model.classes_).tolist())
         asked.check_rows(model, X)
 
+    def _check_rows(self, X: Any) -> None:
+        """Refuse rows that the fitted model refuses, before somebody is charged for them."""
+        asked.check_rows(self.estimator_, X)
+
     def _parts(self, X: Any, y: Any, groups: Any, n_units: int) -> list[tuple[Any, Any, Any]]:
         """Rows of the model, and those that it is asked about."""
         if self.holdout is None:

@@ -542,7 +542,7 @@ class FeatureDescent:
 
     def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
         """Weights of the features, the mean of the last iterates, and what is added to values."""
-        n_samples, descent = counted(data.n_units, self.budget, noise)
+        n_samples, descent = counted(data, self.budget, noise)
         plan = plan_features(n_samples=n_samples, n_components=data.n_features, guarantee=descent)
         offset, variance = release_target_scale(data, plan, noise)
         cap = plan.residual_cap(variance) if self.clip_norm is None else self.clip_norm

@@ -20,6 +20,7 @@ from skdp._validation import (
 )
 from skdp.kernel import _descent, _pure, _queries, _ridge_theory
 from skdp.kernel._base import BaseKernelRegressor
+from skdp.learner._estimator import with_weights
 from skdp.privacy import ApproxDP
 from skdp.rows import FeatureFunction, _blocks
 from skdp.rows._inputs import in_memory, one_blas_thread
@@ -301,6 +302,11 @@ class DPKernelRidge(BaseKernelRegressor):
         Declared smoothness ``r`` of the regression function, for ``epsilon="auto"``: it lies in
         the range of the r-th power of the kernel's integral operator.
 
+    max_sample_weight : float, default=None
+        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
+        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
+        does nothing.
+
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures. Frequencies have a stream of their own.
@@ -359,6 +365,11 @@ class DPKernelRidge(BaseKernelRegressor):
     "sufficient_statistics". Otherwise use
     :func:`~skdp.preprocessing.bound_contributions`.
 
+    **Weights.** ``sample_weight`` multiplies what a row adds to each release. The sum of weights
+    takes 2 % of the budget where rules read the number of rows, and its place. The guarantee holds
+    for weights that are each a function of their own row and of public or released numbers, and
+    says so as a caveat.
+
     One random number that is added to the whole function, as in the paper's Lemma 1, would protect
     nothing: it cancels in the difference of two predictions.
 
@@ -412,6 +423,7 @@ class DPKernelRidge(BaseKernelRegressor):
         adjacency="replace-one",
         n_queries=None,
         source_smoothness=0.5,
+        max_sample_weight=None,
         random_state=None,
         ledger=None,
     ):
@@ -433,6 +445,7 @@ class DPKernelRidge(BaseKernelRegressor):
         self.y_search_range = y_search_range
         self.x_norm = x_norm
         self.n_queries = n_queries
+        self.max_sample_weight = max_sample_weight
         self.source_smoothness = source_smoothness
 
     def _target(self, unit="record", n_samples=None):
@@ -491,7 +504,7 @@ class DPKernelRidge(BaseKernelRegressor):
             check_queries(self)
 
     @learner.with_callbacks
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, groups=None, sample_weight=None):
         """Fit the model under ``(epsilon, delta)``-differential privacy.
 
         Parameters
@@ -505,6 +518,11 @@ class DPKernelRidge(BaseKernelRegressor):
         groups : array-like of shape (n_samples,), default=None
             Id of the user who owns each row. The guarantee is then for users: it covers all rows
             of one, however many. None protects rows. See the notes above.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, at least 0, for ``release="features"``; those above
+            ``max_sample_weight`` count as that. A weight must be a function of its own row and of
+            public or released numbers. None is 1 for all.
 
         Returns
         -------
@@ -530,7 +548,12 @@ class DPKernelRidge(BaseKernelRegressor):
                     "release must be 'features' for rows of a source: answers by query hold the "
                     "rows in memory; got 'query'."
                 )
-            data = self._data(X, y, groups)
+            data = self._data(X, y, groups, sample_weight)
+            if data.weights is not None and self.release == "query":
+                raise ValueError(
+                    "sample_weight must be None with release='query', whose noise is for one "
+                    "row's change of an exact minimiser; got weights."
+                )
             X, y, users, n_units = data.X, data.y, data.users, data.n_units
             unit = "record" if users is None else "user"
             target = self._target(unit, n_units)
@@ -541,6 +564,7 @@ class DPKernelRidge(BaseKernelRegressor):
 
             bounds_plan, release, guarantee = self._with_bounds(target, n_units, planned)
             learner.warn_of_delta(self, n_units, unit)
+            guarantee = with_weights(guarantee, data.weights)
             learner.charge(self, guarantee)
             gamma = self._public_gamma(X.shape[1], issparse(X))
             *streams, bounds_state = self._random_streams(_LIMIT_STREAMS)
@@ -564,7 +588,7 @@ class DPKernelRidge(BaseKernelRegressor):
         features = self._draw_features(X.shape[1], size, gamma, feature_state)
         is_linear = self.kernel == "linear"
         kind = _blocks.FeatureBlocks if is_linear else _blocks.IntegerFeatureBlocks
-        rows = kind(X, targets, features, users=data.users)
+        rows = kind(X, targets, features, users=data.users, weights=data.weights)
         # Products are of a few rows at a time, for which threads would wait for each other.
         with one_blas_thread():
             return FeatureFunction(features, *release(rows, noise_source(noise_state)))

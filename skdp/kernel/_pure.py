@@ -335,7 +335,7 @@ class CentredRelease(ABC):
 
     def __call__(self, data: FeatureBlocks, noise: NoiseSource) -> tuple[np.ndarray, float]:
         """Weights of the features, and what is added to their products with them."""
-        n_samples, rest = counted(data.n_samples, self._budget, noise)
+        n_samples, rest = counted(data, self._budget, noise)
         plan = plan_pure(n_samples=n_samples, guarantee=rest)
         offset, variance = release_scale(data, plan, noise)
         centred = data.centred(offset)
@@ -447,7 +447,8 @@ def release_level(
 def _level_part(
     weights: np.ndarray, data: FeatureBlocks, i: int, rows: np.ndarray, targets: np.ndarray
 ) -> tuple[np.ndarray]:
-    return (np.clip(targets - rows @ weights, -1.0, 1.0).sum(),)
+    left = np.clip(targets - rows @ weights, -1.0, 1.0)
+    return ((left if data.shares is None else left * data.shares[i]).sum(),)
 
 
 @dataclass(frozen=True)

@@ -1111,13 +1111,12 @@ class NoisyDescent:
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
         """Release the last point of the descent, as a stage of a sequence."""
-        n_samples = run.known_n_samples if self._has_private_rows else None
+        n_samples = run.known_n_samples if self._is_counted(run.data) else None
         found = self._released(run.data, noise, n_samples)
         run.weights, run.spread, run.has_scale = found
 
-    @property
-    def _has_private_rows(self) -> bool:
-        return self.guarantee.adjacency == "add-remove"
+    def _is_counted(self, data: RowBlocks) -> bool:
+        return self.guarantee.adjacency == "add-remove" or data.weights is not None
 
     def _released(
         self, data: RowBlocks, noise: NoiseSource, n_samples: float | None
@@ -1128,10 +1127,10 @@ class NoisyDescent:
             raise ValueError(
                 "data must have users where, and only where, the guarantee is theirs."
             )
-        if (n_samples is not None) != self._has_private_rows:
+        if (n_samples is not None) != self._is_counted(data):
             raise ValueError(
-                "n_samples must be released under 'add-remove', where it is private, and None "
-                f"elsewhere; got {short_repr(n_samples)}."
+                "n_samples must be released under 'add-remove' and of rows with weights, where it "
+                f"is private, and None elsewhere; got {short_repr(n_samples)}."
             )
         n_samples = float(data.n_units) if n_samples is None else n_samples
         plan, coordinates, cap = self._coordinates(data, n_samples, noise)

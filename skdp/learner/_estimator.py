@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pickle import PicklingError
 from typing import Any
@@ -31,9 +31,9 @@ from skdp.learner._views import GuaranteeView
 from skdp.mechanisms import clip_rows
 from skdp.privacy import ADJACENCIES, ApproxDP, BudgetLedger, Guarantee
 from skdp.rows import _inputs as inputs
+from skdp.rows import _users as owners
 from skdp.rows._source_frames import predictions
 from skdp.rows._sources import read_source
-from skdp.rows._users import Users
 
 
 def check_budget(estimator, *, epsilon=None):
@@ -414,8 +414,10 @@ _ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function"
 _METHODS = ("fit", "partial_fit", "fit_transform", "score", *_ANSWERS)
 _ARGUMENTS = {
     "sample_weight": (
-        "a weight of k multiplies the sensitivity, and with it the noise, by k. Classifiers take "
-        "public weights by class_weight={label: weight}"
+        "a weight of k multiplies what a row adds to a release by k. DPLogisticRegression, "
+        "DPLinearSVC, DPLinearRegression, DPPoissonRegressor and DPKernelRidge take weights up to "
+        "max_sample_weight, and so does a DPPipeline whose last step is one of these, as "
+        "model__sample_weight if that is its name"
     ),
     "return_std": (
         "no private standard deviation of a prediction is released. Linear classifiers state the "
@@ -461,6 +463,12 @@ class Explained:
                     told = _reading(told, name)
                 setattr(cls, name, told if check is None else available_if(check)(told))
 
+    def _explain(self, method, name):
+        """Raise an error that says what there is in place of an argument, if that is known."""
+        if name in _ARGUMENTS:
+            kind = type(self).__name__
+            raise TypeError(f"{kind}.{method}() takes no {name}: {_ARGUMENTS[name]}.")
+
     def __getattr__(self, name):
         if inspect.getattr_static(type(self), name, None) is not None:
             # A property that raised: its own error, a NotFittedError perhaps, says more.
@@ -481,14 +489,12 @@ def _explained(method):
     known = inspect.signature(method).parameters
     if any(one.kind is one.VAR_KEYWORD for one in known.values()):
         return method
-    reasons = {name: told for name, told in _ARGUMENTS.items() if name not in known}
 
     @wraps(method)
     def explained(self, *args, **kwargs):
         for name in kwargs:
-            if name in reasons:
-                kind = type(self).__name__
-                raise TypeError(f"{kind}.{method.__name__}() takes no {name}: {reasons[name]}.")
+            if name not in known:
+                self._explain(method.__name__, name)
         return method(self, *args, **kwargs)
 
     vars(explained)["_explains"] = True
@@ -515,6 +521,12 @@ def _reading(method, name):
 
     return answered
 
+
+# Caveat: weights that are made of all rows, as those of boosting, tell of all rows.
+WEIGHTED = (
+    "sample_weight: each weight must be a function of its own row and of public or released "
+    "numbers"
+)
 
 # Caveats: who knows the seed, or has the transcript, knows the exact answers.
 SEEDED, VOID = "random_state: noise can be recomputed", "recorded: void"
@@ -674,6 +686,9 @@ class Public:
 
     is_sparse : bool, default=False
         Whether the rows are a sparse matrix.
+
+    is_weighted : bool, default=False
+        Whether the rows have weights. Their sum is private, whatever is public of their number.
     """
 
     target: ApproxDP
@@ -681,6 +696,7 @@ class Public:
     n_samples: int | None = None
     classes: np.ndarray | None = None
     is_sparse: bool = False
+    is_weighted: bool = False
 
     @property
     def unit(self) -> str:
@@ -708,12 +724,16 @@ class Data:
 
     classes : ndarray of shape (n_classes,) or None
         Labels of a classifier. Public.
+
+    weights : ndarray of shape (n_samples,) or None
+        Over the largest that is allowed: from 0 to 1.
     """
 
     X: Any
     y: Any
-    users: Users | None = None
+    users: owners.Users | None = None
     classes: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     @property
     def n_units(self) -> int:
@@ -736,7 +756,8 @@ class Data:
             Feature appended to each row; 0 appends none.
         """
         y = self.y if y_bounds is None else np.clip(self.y, *y_bounds)
-        return Rows(self.X, y, float(x_norm), constant, users=self.users)
+        x_norm = float(x_norm)
+        return Rows(self.X, y, x_norm, constant, users=self.users, weights=self.weights)
 
 
 class _Learner(
@@ -807,14 +828,34 @@ class _Learner(
             )
         return inputs.checked_rows(self, X, reset=reset), None
 
-    def _data(self, X, y, groups):
+    # Public bound on weights, of those that take any.
+    max_sample_weight: Any = None
+
+    @property
+    def _most_weight(self):
+        return 1.0 if self.max_sample_weight is None else float(self.max_sample_weight)
+
+    def _data(self, X, y, groups, sample_weight=None):
         """Rows, checked; of a classifier with codes in place of labels."""
+        owners.check_largest_weight(self.max_sample_weight)
+        data = self._unweighted(X, y, groups)
+        weights = owners.checked_weights(sample_weight, data.X.shape[0], self._most_weight)
+        if weights is not None and self.max_sample_weight is None:
+            warnings.warn(
+                "max_sample_weight is not given: weights above 1 count as 1, whatever the weights "
+                "are. It is public; noise is in proportion to it.",
+                PrivacyWarning,
+                stacklevel=level_of_the_user(),
+            )
+        return replace(data, weights=weights)
+
+    def _unweighted(self, X, y, groups):
         given = inputs.in_memory(X, y, groups)
         if given is None:
             return Data(*read_source(self, X, y, groups))
         X, y, groups = given
         X, y = self._read(X, y, reset=True, counts=groups is None)
-        users = Users.of(groups, X.shape[0])
+        users = owners.Users.of(groups, X.shape[0])
         if not is_classifier(self):
             return Data(X, y, users)
         classes, codes = inputs.encode_labels(y, getattr(self, "classes", None))
@@ -928,38 +969,97 @@ class PrivateEstimator(_Learner):
         SourceChangedError
             If rows of a source change during the fit; the ledger stays charged.
         """
+        return self._fit(X, y, groups)
+
+    def _fit(self, X, y, groups, sample_weight=None):
         context = begun_fit(self)
         with unchanged_on_error(self):
             check_budget(self)
             self.check_parameters()
-            data = self._data(X, y, groups)
+            data = self._data(X, y, groups, sample_weight)
             # Sensitivities and rules count users, if rows have any: how many rows is private then.
             unit, n_units = "record" if data.users is None else "user", data.n_units
             # Under add-remove their number is private: rules do not see it.
             n_public = n_units if self.adjacency == "replace-one" else None
             target = self._target(unit)
             sizes, is_sparse = (data.X.shape[1], n_public), sparse.issparse(data.X)
-            sequence = self.plan(Public(target, *sizes, data.classes, is_sparse))
+            is_weighted = data.weights is not None
+            sequence = self.plan(Public(target, *sizes, data.classes, is_sparse, is_weighted))
             _check_plan(sequence.guarantee, target)
+            guarantee = with_weights(sequence.guarantee, data.weights)
             sequence.check_n_rows(n_units)
             noise = noise_source(self.random_state)
             warn_of_delta(self, n_public, unit)
-            charge(self, sequence.guarantee)
+            charge(self, guarantee)
             unused = iter((False,))  # threads take it one at a time
 
             def run(rows):
                 if next(unused, True):
                     raise ValueError("run must be called once: the charge is for one use.")
-                if rows.X.shape[0] != data.X.shape[0] or rows.users is not data.users:
-                    raise ValueError("run must be given as many rows as learn, with their users.")
+                same = rows.users is data.users and rows.weights is data.weights
+                if rows.X.shape[0] != data.X.shape[0] or not same:
+                    raise ValueError(
+                        "run must be given as many rows as learn, with their users and weights."
+                    )
                 with progress_of(self, context, groups=groups):
                     return sequence(rows, noise).released()
 
             self.learn(data, run)
             if data.classes is not None:
                 self.classes_ = data.classes
-            self.guarantee_ = self._stated(sequence.guarantee)
+            self.guarantee_ = self._stated(guarantee)
         return self
+
+
+def with_weights(guarantee, weights):
+    """Guarantee with what it rests on where rows have weights."""
+    return guarantee if weights is None else guarantee.with_caveats(WEIGHTED)
+
+
+class Weighted(PrivateEstimator):
+    """Base of estimators whose rows may have weights, which multiply what they add to a release.
+
+    A subclass has the parameter ``max_sample_weight``. Its plan is for rows that weigh 1 at most,
+    and says so to `Sequence.plan` by ``is_weighted``.
+    """
+
+    @with_callbacks
+    def fit(self, X, y=None, groups=None, sample_weight=None):
+        """Fit the model under ``(epsilon, delta)``-differential privacy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
+            Rows, or what `~skdp.rows.row_source` takes, which is read several times.
+
+        y : array-like of shape (n_samples,) or str, default=None
+            Labels or targets, or the name of their column in ``X``.
+
+        groups : array-like of shape (n_samples,) or str, default=None
+            Id of the user who owns each row, or the name of their column. The guarantee is then
+            for users: it covers all rows of one, however many. None protects rows.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, at least 0; those above ``max_sample_weight`` count as that. A
+            weight must be a function of its own row and of public or released numbers. None is 1
+            for all.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the input is invalid.
+        BudgetExceededError
+            If the ledger cannot pay; the old model stays.
+        SolverError
+            If the solution could not be certified; the ledger stays charged.
+        SourceChangedError
+            If rows of a source change during the fit; the ledger stays charged.
+        """
+        return self._fit(X, y, groups, sample_weight)
 
 
 def _check_plan(guarantee, target):

@@ -285,7 +285,7 @@ class RegressionMoments(_Inference):
 
     def _moments(self, data: Any, n_units: float, guarantee: GaussianDP, noise: Any) -> Moments:
         found = release_moments(data, guarantee=guarantee, noise=noise)
-        if self.constant and self.guarantee.adjacency == "replace-one":
+        if self.constant and self.guarantee.adjacency == "replace-one" and data.weights is None:
             found.second[-1, -1] = n_units * self.constant**2  # public
         return found
 
@@ -378,7 +378,7 @@ class JointSteps(_Inference):
         if not self.loss.has_joint_curvature:
             # The noise of a curvature that is paid for hides what steps leave.
             is_near = is_near and step.curvature.strength >= 0.5
-        elif run.data.users is None:
+        elif run.data.shares is None:
             # Both traces have one mean where scores are log-odds. Where classes are separated, or
             # nearly, and scores are on their way to be long, residuals are too small for them.
             is_near = is_near and step.ratio >= 0.5
@@ -472,7 +472,7 @@ class CutShares:
         size = len(cut)
         law = NoiseLaw.of("gaussian", self.guarantee)
         total = release(
-            exact_sum(np.column_stack(cut), users=rows.users, bound=1.0),
+            exact_sum(np.column_stack(cut), rows.weights, rows.users, bound=1.0),
             law=law,
             sensitivity=math.sqrt(size),
             random_state=noise,

@@ -162,6 +162,18 @@ class Loss(ABC):
         return None
 
 
+class RowLoss(Loss):
+    """Loss that can be had of each row, as rows with weights need where losses are minimised."""
+
+    @abstractmethod
+    def values(self, scores, targets):
+        """Losses of the rows, of the shape (n_samples,); arguments as for `total`."""
+
+    def total(self, scores, targets):
+        """Sum of the losses."""
+        return float(self.values(scores, targets).sum())
+
+
 def check_loss(loss, *, is_minimised=False):
     """Check what a release asks of a loss, on made-up rows: before a charge.
 
@@ -233,7 +245,7 @@ class ByClass:
         return values * (shares if values.ndim == 1 else shares[:, np.newaxis])
 
 
-class _MarginLoss(ByClass, Loss):
+class _MarginLoss(ByClass, RowLoss):
     """Convex, non-increasing function of the margin ``(2 code - 1) * score``."""
 
     @abstractmethod
@@ -265,10 +277,9 @@ class _MarginLoss(ByClass, Loss):
         sign = (2.0 * codes - 1.0)[:, np.newaxis]
         return self._weighted(-sign * self.slope(sign * scores), codes)
 
-    def total(self, scores, codes):
-        """Sum of the losses; arguments as for `residuals`."""
-        values = self.value((2.0 * codes - 1.0) * scores[:, 0])
-        return float(self._weighted(values, codes).sum())
+    def values(self, scores, codes):
+        """Losses of the rows; arguments as for `residuals`."""
+        return self._weighted(self.value((2.0 * codes - 1.0) * scores[:, 0]), codes)
 
     def hessian_weights(self, scores, codes):
         """Second derivatives, of the shape (n_samples,)."""
@@ -449,7 +460,7 @@ class HingeLoss(_MarginLoss):
 
 
 @dataclass(frozen=True)
-class MulticlassHingeLoss(Loss):
+class MulticlassHingeLoss(RowLoss):
     """Hinge loss of Crammer and Singer, ``max_k (z_k - z_y + [k != y])``.
 
     Parameters
@@ -489,13 +500,13 @@ class MulticlassHingeLoss(Loss):
         residuals[rows, codes] -= 1.0
         return residuals
 
-    def total(self, scores, codes):
-        """Sum of the losses."""
-        return float(self._margins(scores, codes).max(axis=1).sum())
+    def values(self, scores, codes):
+        """Losses of the rows."""
+        return self._margins(scores, codes).max(axis=1)
 
 
 @dataclass(frozen=True)
-class SoftmaxLoss(ByClass, Loss):
+class SoftmaxLoss(ByClass, RowLoss):
     """Joint loss of several classes: a softmax of scores, optionally with a margin.
 
     ``temperature * log(sum_k exp((z_k - z_y + margin [k != y]) / temperature))``: the multinomial
@@ -589,10 +600,9 @@ class SoftmaxLoss(ByClass, Loss):
         residuals[np.arange(len(codes)), codes] -= 1.0
         return self._weighted(residuals, codes)
 
-    def total(self, scores, codes):
-        """Sum of the losses."""
-        logs = self._probabilities(scores, codes)[1]
-        return float(self.temperature * self._weighted(logs, codes).sum())
+    def values(self, scores, codes):
+        """Losses of the rows."""
+        return self.temperature * self._weighted(self._probabilities(scores, codes)[1], codes)
 
     def hessian_weights(self, scores, codes):
         """Probabilities, from which and from `shares` the second derivative is made."""
@@ -611,7 +621,7 @@ class SoftmaxLoss(ByClass, Loss):
         return ((self.lipschitz, self.n_classes - 1.0),)
 
 
-class _ResidualLoss(Loss):
+class _ResidualLoss(RowLoss):
     """Convex function of the residual ``score - target``, even and least at 0."""
 
     @abstractmethod
@@ -641,9 +651,9 @@ class _ResidualLoss(Loss):
         """
         return self.slope(scores - targets[:, np.newaxis])
 
-    def total(self, scores, targets):
-        """Sum of the losses; arguments as for `residuals`."""
-        return float(self.value(scores[:, 0] - targets).sum())
+    def values(self, scores, targets):
+        """Losses of the rows; arguments as for `residuals`."""
+        return self.value(scores[:, 0] - targets)
 
 
 @dataclass(frozen=True)
@@ -753,7 +763,7 @@ class HuberLoss(_ResidualLoss):
 
 
 @dataclass(frozen=True)
-class PoissonLoss(Loss):
+class PoissonLoss(RowLoss):
     """Poisson loss ``exp(score) - target * score``, straight where the mean is above ``most``.
 
     Parameters
@@ -788,13 +798,13 @@ class PoissonLoss(Loss):
         """A target whose loss is largest at a score of 0."""
         return self.most if self.most > math.e else 0.0
 
-    def total(self, scores, targets):
-        """Sum of the losses, each at least 0: half the deviance where the loss is not straight."""
+    def values(self, scores, targets):
+        """Losses of rows, each at least 0: half the deviance where the loss is not straight."""
         scores, top = scores[:, 0], math.log(self.most)
         beyond = self.most * np.maximum(scores - top, 0.0)
         means = np.exp(np.minimum(scores, top))
         least = targets - xlogy(targets, targets)
-        return float((means + beyond - targets * scores - least).sum())
+        return means + beyond - targets * scores - least
 
     def residuals(self, scores, targets):
         """Mean less target, of the shape (n_samples, 1)."""

@@ -54,13 +54,15 @@ def curvature_product(data, loss, scores, least, *, every=1, dtype=np.float64):
         if every > 1:
             rows, codes, block_scores = rows[::every], codes[::every], block_scores[::every]
         curvature, shares = every * loss.hessian_weights(block_scores, codes), 1.0
+        own = 1.0 if data.shares is None else data.shares[i][::every]
         if loss.n_outputs == 1:
+            curvature *= own
             # Rows whose loss is straight are many where noise decides.
             is_curved = curvature > least
             if is_curved.mean() < 0.6:
                 rows, curvature = rows[is_curved], curvature[is_curved]
         else:
-            shares = loss.weights_of(codes)[:, np.newaxis] / loss.temperature
+            shares = (own * loss.weights_of(codes))[:, np.newaxis] / loss.temperature
         return rows, rows.T, curvature, shares
 
     def read():
@@ -147,9 +149,12 @@ class FrequentColumns:
             return np.copy
         k, total = len(self.columns) + 1, 0.0
         hessian = np.zeros((k, k), order="F", dtype=np.float32)
-        for part, (_, codes), found in zip(self.parts, self.data.blocks, scores, strict=True):
+        blocks = enumerate(zip(self.parts, self.data.blocks, scores, strict=True))
+        for i, (part, (_, codes), found) in blocks:
             codes, found = codes[:: self.every], found[:: self.every]
             curvature = self.loss.hessian_weights(found, codes)
+            if self.data.shares is not None:
+                curvature = curvature * self.data.shares[i][:: self.every]
             total += float(curvature.sum())
             part = part * np.sqrt(curvature, dtype=np.float32)[:, np.newaxis]
             hessian = ssyrk(1.0, part, trans=1, beta=1.0, c=hessian, overwrite_c=1)

@@ -18,7 +18,7 @@ from skdp._defaults import linear as defaults
 from skdp._random._source import NoiseSource
 from skdp._validation import plain_arguments, short_repr
 from skdp.privacy import ApproxDP, GaussianDP, Guarantee
-from skdp.rows._blocks import RowBlocks
+from skdp.rows._blocks import RowBlocks, weighted_amount
 from skdp.rows._sums import MOST_ROWS
 from skdp.rows._users import Users
 
@@ -241,6 +241,7 @@ class Rows:
     """Rows that are not clipped yet; parameters as for `RowBlocks`.
 
     ``beyond`` says of each row whether its target was beyond its bounds, if it has any.
+    ``weights``, from 0 to 1, are what is multiplied by what each row adds to a sum.
     """
 
     X: Any
@@ -250,17 +251,26 @@ class Rows:
     unit: float = 1.0
     users: Users | None = None
     beyond: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     @property
     def n_units(self) -> int:
         """Users where rows have owners, rows otherwise."""
         return self.X.shape[0] if self.users is None else self.users.n_users
 
+    @property
+    def amount(self) -> float:
+        """Sum of the weights, where rows have any, and else `n_units`; private."""
+        if self.weights is None:
+            return float(self.n_units)
+        return weighted_amount(self.weights, self.users)
+
     norm_bound = staticmethod(RowBlocks.norm_bound)
 
     def blocks(self, norm_scale: float = 1.0) -> RowBlocks:
         """Clip them to their bound over ``longer``, and make them longer by as much."""
         options: Any = dict(constant=self.constant, unit=self.unit, users=self.users)
+        options["weights"] = self.weights
         return RowBlocks(self.X, self.codes, x_norm=self.x_norm, scale=norm_scale, **options)
 
 
@@ -273,7 +283,8 @@ class Run:
     rows : Rows
 
     n_samples : float or None
-        Number of rows, or of users, if it is public or released by now.
+        Number of rows, or of users, if it is public or released by now; of rows with weights the
+        released sum of these.
 
     norm_scale : float, default=1.0
         Released: rows are clipped to their bound over this, and made longer by it.
@@ -411,6 +422,7 @@ class Sequence:
         n_samples: float | None,
         before: Several[Planner] = (),
         after: Several[Planner] = (),
+        is_counted: bool = False,
     ) -> Self:
         """Sequence that meets a target, from public numbers.
 
@@ -429,6 +441,10 @@ class Sequence:
             Plan the stages before the weights and after them. They take their parts in this
             order, and the weights have the rest. Where the number of rows is private, stages
             before the weights count them.
+
+        is_counted : bool, default=False
+            Whether a stage before the weights counts what is not public: the sum of the weights
+            of rows that have any.
         """
         if (n_samples is None) != (target.adjacency == "add-remove"):
             raise ValueError(
@@ -443,7 +459,7 @@ class Sequence:
         supposed = defaults.TYPICAL_ROWS if n_samples is None else max(1.0, n_samples)
         first, rest = _planned(before, budget, float(supposed))
         sizes = [float(supposed)]
-        if n_samples is None and first:
+        if (n_samples is None or is_counted) and first:
             sizes = [2.0**power for power in range(math.ceil(math.log2(MOST_ROWS)) + 1)]
         plans = []
         for size in sizes:
@@ -479,7 +495,7 @@ class Sequence:
         -------
         Run
         """
-        is_public = self.guarantee.adjacency == "replace-one"
+        is_public = self.guarantee.adjacency == "replace-one" and rows.weights is None
         run = Run(rows, float(rows.n_units) if is_public else None)
         for stage in self.first:
             stage.learn(run, noise)

@@ -227,7 +227,10 @@ _LIMIT_SHARE = 1e6
 class RowCount:
     """Number of rows, or of users where the rows are theirs, where it is private.
 
-    Privacy: a record, or a user, more or less is one more or less.
+    Of rows with weights it is the sum of these.
+
+    Privacy: a record, or a user, adds 1, or its weight, which is at most 1. So the sum moves by 1
+    at most, whether one comes, goes or is another.
 
     Parameters
     ----------
@@ -249,12 +252,12 @@ class RowCount:
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
         """Release the number, at least 1."""
-        run.n_samples = self(run.rows.n_units, noise)
+        run.n_samples = self(run.rows.amount, noise)
 
-    def __call__(self, n_units: int, noise: NoiseSource) -> float:
+    def __call__(self, amount: float, noise: NoiseSource) -> float:
         """Release a number, at least 1."""
         count = release(
-            float(n_units),
+            amount,
             law=NoiseLaw.meeting(self.guarantee, size=1),
             sensitivity=1.0,
             error=sums.ROUNDING_SHARE,
@@ -310,7 +313,7 @@ class TargetMean:
         """Release the mean as ``run.total``, and divide the targets by it."""
         rows, law = run.rows, NoiseLaw.meeting(self.guarantee, size=1)
         shares = rows.codes[:, np.newaxis] / self.y_max
-        exact = exact_sum(shares, users=rows.users, bound=1.0)
+        exact = exact_sum(shares, rows.weights, rows.users, bound=1.0)
         total = release(
             exact,
             law=law,
@@ -336,12 +339,15 @@ def after_count(budget: Any) -> Any:
     return budget if budget.adjacency == "replace-one" else RowCount.planned(budget, 1.0)[1]
 
 
-def counted(n_units: int, budget: Any, noise: NoiseSource) -> tuple[float, Any]:
-    """Number of rows to go on with, released where it is private, and what is left."""
-    if budget.adjacency == "replace-one":
-        return max(1.0, float(n_units)), budget
+def counted(data: Any, budget: Any, noise: NoiseSource) -> tuple[float, Any]:
+    """Number of rows to go on with, released where it is private, and what is left.
+
+    Of rows with weights it is their sum.
+    """
+    if budget.adjacency == "replace-one" and data.weights is None:
+        return max(1.0, float(data.n_units)), budget
     stage, rest = RowCount.planned(budget, 1.0)
-    return stage(n_units, noise), rest
+    return stage(data.amount, noise), rest
 
 
 @dataclass(frozen=True)

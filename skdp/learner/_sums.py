@@ -229,7 +229,7 @@ class SumRelease:
             raise ValueError(f"rows must have {self.size} columns; got {X.shape[1]}.")
         parts = [X] if sparse.issparse(X) else row_blocks(X, every(X.shape[0]))
         vectors = (_shortened(_finite(part), self.norm, self.law.order) for part in parts)
-        exact = exact_sum(vectors, users=run.rows.users, bound=self.norm)
+        exact = exact_sum(vectors, run.rows.weights, run.rows.users, bound=self.norm)
         # A sum of vectors in a ball, of which one comes, goes or is another.
         run.total = release(
             exact,

@@ -19,7 +19,6 @@ from skdp.learner import (
     NoisyDescent,
     ObjectivePerturbation,
     OutputPerturbation,
-    PrivateEstimator,
     RowCount,
     RowNorm,
     Rows,
@@ -27,6 +26,7 @@ from skdp.learner import (
     Sequence,
     largest_score,
 )
+from skdp.learner._estimator import Weighted
 from skdp.linear_model._rules import (
     AUTOMATIC_CONSTANT,
     objective_margin,
@@ -138,9 +138,10 @@ class LinearRows:
         row_norm = RowBlocks.norm_bound(float(self.x_norm), self._constant(), n_features)
         return dict(n_features=n_features, row_norm=row_norm / self._unit())
 
-    def _rows(self, X, codes, users):
-        """Rows, not clipped yet, in units of `_unit`."""
-        return Rows(X, codes, float(self.x_norm), self._constant(), self._unit(), users)
+    def _rows(self, data, codes):
+        """Rows with these targets, not clipped yet, in units of `_unit`."""
+        sizes = float(self.x_norm), self._constant(), self._unit()
+        return Rows(data.X, codes, *sizes, data.users, weights=data.weights)
 
     def _constant(self):
         """Feature whose coefficient is the intercept, or 0."""
@@ -171,7 +172,7 @@ class LinearRows:
         return scaled, np.zeros(len(weights))
 
 
-class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, PrivateEstimator):
+class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Weighted):
     """Private linear classifier; a subclass chooses the loss."""
 
     # Whether scores are log-odds of the classes.
@@ -191,12 +192,14 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
 
     def plan(self, public):
         """Releases for the parameters, from public numbers, in units of `_unit`."""
-        return self._plan(public.classes, public.n_features, public.n_samples, public.unit)
+        sizes = public.classes, public.n_features, public.n_samples
+        most = self._most_weight if public.is_weighted else None
+        return self._plan(*sizes, public.unit, most)
 
     def learn(self, data, run):
         """Release the coefficients, with the norm and the scale that go with them."""
         unit = "record" if data.users is None else "user"
-        found = run(self._rows(data.X, data.y, data.users))
+        found = run(self._rows(data, data.y))
         self.x_norm_ = float(self.x_norm) / found.norm_scale
         self.coef_, self.intercept_ = self._in_units(found.weights, found.norm_scale)
         self.coef_noise_ = self._stated_noise(found.spread, self._unit() / found.norm_scale, unit)
@@ -219,11 +222,13 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
             return target
         return replace(target, refined=target.gaussian_target())
 
-    def _plan(self, classes, n_features, n_samples, unit="record"):
+    def _plan(self, classes, n_features, n_samples, unit="record", most=None):
         """Sequence of releases for the parameters, from public numbers, in units of `_unit`.
 
-        ``n_samples``, of rows or of users as ``unit`` says, is None where it is private.
+        ``n_samples``, of rows or of users as ``unit`` says, is None where it is private, and
+        ``most`` the largest weight of a row, None where rows have no weights.
         """
+        is_weighted = most is not None
         target = self._target(unit)
         mechanism = self._resolved_mechanism(unit)
         by_rules = self.calibration == "tight" and is_auto(self.C)
@@ -235,32 +240,34 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
         has_usual_constant = not self.fit_intercept or is_auto(self.intercept_scaling)
         if n_samples is not None and is_divided and has_usual_constant:
             before.append(RowNorm.planned)
-        loss = self._weighted_loss(classes, mechanism, _usual_rule(classes))[0]
+        loss = self._weighted_loss(classes, mechanism, _usual_rule(classes), most)[0]
         is_centred = mechanism == "objective" and is_divided and self._starts_at_odds(classes)
         if is_centred:
             before.append(ClassCounts.planner(loss))
-        elif n_samples is None and (
+        elif (n_samples is None or is_weighted) and (
             mechanism == "gradient" or (is_divided and mechanism == "objective")
         ):
             before.append(RowCount.planned)
+        is_counted = is_weighted and before[-1:] != [RowNorm.planned]
         if is_divided and unit == "record" and self._is_scaled(loss, mechanism):
             after.append(ScoreScale.planner(loss, is_centred))
-        release = partial(self._release, mechanism, classes, n_features, is_centred)
+        release = partial(self._release, mechanism, classes, n_features, is_centred, most)
         options = dict(n_samples=n_samples, before=before, after=after)
-        return Sequence.plan(target, release=release, **options)
+        return Sequence.plan(target, release=release, is_counted=is_counted, **options)
 
     def _is_scaled(self, loss, mechanism):
         """Whether scores are log-odds, and are made as long as rows that count alike ask."""
         is_pure = self.delta == 0.0
         return self._has_odds and not loss.weights and is_pure == (mechanism == "objective")
 
-    def _release(self, mechanism, classes, n_features, is_centred, budget, n_samples):
+    def _release(self, mechanism, classes, n_features, is_centred, most, budget, n_samples):
         """Release of the weights for a part of the budget and a number of rows."""
         public = self._sizes(n_features)
         n_features = public["n_features"]
         if mechanism == "objective":
-            return self._objective(classes, budget, n_samples, is_centred=is_centred, **public)
-        loss, heaviest = self._weighted_loss(classes, mechanism, _usual_rule(classes))
+            options = dict(is_centred=is_centred, most=most)
+            return self._objective(classes, budget, n_samples, **options, **public)
+        loss, heaviest = self._weighted_loss(classes, mechanism, _usual_rule(classes), most)
         if mechanism == "gradient":
             public["penalty"] = 0.0 if is_auto(self.C) else self._own_penalty(heaviest)
             public["clip_norm"] = self._clip_norm(loss)
@@ -279,14 +286,16 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
             return False
         return self._constant() >= _LIMIT_CONSTANT * float(self.x_norm)
 
-    def _objective(self, classes, target, n_samples, *, n_features, row_norm, is_centred=False):
+    def _objective(
+        self, classes, target, n_samples, *, n_features, row_norm, is_centred=False, most=None
+    ):
         """Objective perturbation, by the rules for a number of rows."""
         sizes = dict(n_features=n_features, n_samples=n_samples)
         if len(classes) == 2:
             automatic = objective_slope_cap(target, **sizes)
         else:
             automatic = objective_margin(target, n_outputs=len(classes), **sizes)
-        loss, heaviest = self._weighted_loss(classes, "objective", automatic)
+        loss, heaviest = self._weighted_loss(classes, "objective", automatic, most)
         rule = objective_penalty(target, loss=loss, **sizes)
         longest = 0.0
         if is_centred:
@@ -304,10 +313,11 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
         self._check_sharpness(release, heaviest)
         return release
 
-    def _weighted_loss(self, classes, mechanism, rule):
-        """Loss with weights of at most 1 for the classes, and what the largest was."""
+    def _weighted_loss(self, classes, mechanism, rule, most=None):
+        """Loss with weights of at most 1, and what the largest was, of a row and its class."""
         loss = self._loss(len(classes), mechanism, rule)
         loss, heaviest = with_class_weight(loss, self.class_weight, classes)
+        heaviest *= most or 1.0
         self._check_penalty(heaviest)
         return loss, heaviest
 
@@ -333,7 +343,7 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Pri
         if self.fit_intercept:
             others = f" and intercept_scaling={short_repr(self.intercept_scaling)}"
         if heaviest != 1.0:
-            others += f" and a largest class_weight of {heaviest:g}"
+            others += f" and a largest weight of {heaviest:g}"
         raise ValueError(
             f"C must be between {_LIMIT_C[0] / square:g} and {_LIMIT_C[1] / square:g} with "
             f"x_norm={short_repr(self.x_norm)}{others}; got {short_repr(self.C)}."

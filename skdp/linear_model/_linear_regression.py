@@ -10,14 +10,15 @@ from sklearn.base import RegressorMixin
 
 from skdp._defaults.pipeline import DELTA
 from skdp._validation import TargetRange, short_repr, warn_of_bounds
-from skdp.learner import PrivateEstimator, RowCount, Sequence
+from skdp.learner import RowCount, Sequence
+from skdp.learner._estimator import Weighted
 from skdp.learner._inference import CutShares, RegressionMoments
 from skdp.linear_model._base import LinearRows
 from skdp.linear_model._summary import CoefficientInference
 from skdp.mechanisms import clip_rows
 
 
-class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, PrivateEstimator):
+class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weighted):
     """Linear regression with differential privacy, and with intervals.
 
     Least squares, as :class:`~sklearn.linear_model.LinearRegression`. ``summary_`` tells how sure
@@ -48,6 +49,11 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Priva
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
+
+    max_sample_weight : float, default=None
+        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
+        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
+        does nothing.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -103,6 +109,11 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Priva
     many, who count by their means. Intervals are then for a sample of users, whose rows may depend
     on each other.
 
+    **Weights.** ``sample_weight`` multiplies what a row adds to each release. The sum of weights
+    takes 2 % of the budget and the place of the number of rows in all rules. The guarantee holds
+    for weights that are each a function of their own row and of public or released numbers, and
+    says so as a caveat.
+
     References
     ----------
     Dong, Roth and Su, "Gaussian differential privacy", JRSS-B 2022, theorem 1 and corollary 2.
@@ -134,6 +145,7 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Priva
         fit_intercept=True,
         intercept_scaling="auto",
         adjacency="replace-one",
+        max_sample_weight=None,
         random_state=None,
         ledger=None,
     ):
@@ -144,6 +156,7 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Priva
         self.x_norm = x_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.max_sample_weight = max_sample_weight
 
     def check_parameters(self):
         """Check the parameters, before the rows are looked at."""
@@ -169,8 +182,9 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Priva
             public.target,
             release=lambda budget, n_samples: RegressionMoments.plan(budget, **sizes),
             n_samples=public.n_samples,
-            before=[RowCount.planned] if public.n_samples is None else (),
+            before=[RowCount.planned] if public.n_samples is None or public.is_weighted else (),
             after=[CutShares.planned],
+            is_counted=public.is_weighted,
         )
 
     def learn(self, data, run):
@@ -181,7 +195,7 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Priva
             targets = TargetRange(-most, most)
         beyond = (data.y < bounds.low) | (data.y > bounds.high)
         y = targets.scaled(np.clip(data.y, bounds.low, bounds.high))
-        found = run(replace(self._rows(data.X, y, data.users), beyond=beyond))
+        found = run(replace(self._rows(data, y), beyond=beyond))
         self._store_summary(found.found, targets.half * self._scales(1.0), targets.middle)
         self.coef_ = self.summary_.estimates[: self.n_features_in_]
         self.intercept_ = float(self.summary_.estimates[-1]) if self.fit_intercept else 0.0

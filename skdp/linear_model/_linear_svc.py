@@ -84,6 +84,11 @@ class DPLinearSVC(BaseDPLinearClassifier):
         Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm_``.
         A larger constant means more noise, and a smaller one keeps the intercept nearer to 0.
 
+    max_sample_weight : float, default=None
+        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
+        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
+        does nothing.
+
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures.
@@ -143,10 +148,13 @@ class DPLinearSVC(BaseDPLinearClassifier):
     private; who the users are is public under "replace-one". Only the mechanism "gradient" can do
     this, and "auto" then stands for it.
 
-    There is no ``sample_weight``: a weight of k would multiply the sensitivity by k. The largest
-    of ``class_weight`` does that, too: with k as the largest, the objective is k times one with
-    weights of at most 1 and the penalty ``1 / (k C)``. With ``C="auto"`` only the ratios of the
-    weights count.
+    **Weights.** A weight multiplies what a row adds to each release, so that the largest weight
+    that is allowed, ``max_sample_weight`` times the largest of ``class_weight``, multiplies the
+    sensitivity. With k as the largest, the objective is k times one with weights of at most 1 and
+    the penalty ``1 / (k C)``. With ``C="auto"`` only ratios of weights count. The sum of
+    ``sample_weight`` takes 2 % of the budget and the place of the number of rows in all rules.
+    The guarantee holds for weights that are each a function of their own row and of public or
+    released numbers, and says so as a caveat.
 
     With more than two classes the loss is a smooth version of the joint hinge of Crammer and
     Singer, released at once for all classes.
@@ -182,6 +190,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         class_weight=None,
         fit_intercept=True,
         intercept_scaling="auto",
+        max_sample_weight=None,
         random_state=None,
         ledger=None,
     ):
@@ -197,6 +206,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.max_sample_weight = max_sample_weight
 
     def _loss(self, n_classes, mechanism, rule):
         width = self.huber_width

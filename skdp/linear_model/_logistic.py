@@ -110,6 +110,11 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         are worse than without. No norm is read, so that ``x_norm_`` is ``x_norm``: intervals are
         for rows clipped to it, and noise is in proportion to it.
 
+    max_sample_weight : float, default=None
+        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
+        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
+        does nothing.
+
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
         and void of privacy, for tests and figures.
@@ -178,10 +183,13 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
     private; who the users are is public under "replace-one". Only the mechanism "gradient" can do
     this, and "auto" then stands for it.
 
-    There is no ``sample_weight``: a weight of k would multiply the sensitivity by k. The largest
-    of ``class_weight`` does that, too: with k as the largest, the objective is k times one with
-    weights of at most 1 and the penalty ``1 / (k C)``. With ``C="auto"`` only the ratios of the
-    weights count.
+    **Weights.** A weight multiplies what a row adds to each release, so that the largest weight
+    that is allowed, ``max_sample_weight`` times the largest of ``class_weight``, multiplies the
+    sensitivity. With k as the largest, the objective is k times one with weights of at most 1 and
+    the penalty ``1 / (k C)``. With ``C="auto"`` only ratios of weights count. The sum of
+    ``sample_weight`` takes 2 % of the budget and the place of the number of rows in all rules.
+    The guarantee holds for weights that are each a function of their own row and of public or
+    released numbers, and says so as a caveat.
 
     References
     ----------
@@ -225,6 +233,7 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         fit_intercept=True,
         intercept_scaling="auto",
         inference=False,
+        max_sample_weight=None,
         random_state=None,
         ledger=None,
     ):
@@ -240,6 +249,7 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.max_sample_weight = max_sample_weight
         self.inference = inference
 
     def check_parameters(self):
@@ -262,9 +272,9 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         tags.classifier_tags.multi_class = not self.inference
         return tags
 
-    def _plan(self, classes, n_features, n_samples, unit="record"):
+    def _plan(self, classes, n_features, n_samples, unit="record", most=None):
         if not self.inference:
-            return super()._plan(classes, n_features, n_samples, unit)
+            return super()._plan(classes, n_features, n_samples, unit, most)
         if len(classes) != 2:
             raise ValueError(
                 "Only binary classification is supported. inference must be False for more than "
@@ -275,8 +285,9 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
             self._target(unit),
             release=lambda budget, n_samples: JointSteps.plan(budget, loss=loss, **sizes),
             n_samples=n_samples,
-            before=[RowCount.planned] if n_samples is None else (),
+            before=[RowCount.planned] if n_samples is None or most is not None else (),
             after=[CutShares.planned],
+            is_counted=most is not None,
         )
 
     def learn(self, data, run):

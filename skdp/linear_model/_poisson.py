@@ -18,11 +18,11 @@ from skdp._validation import LARGEST, LEAST, between
 from skdp.learner import (
     NoisyDescent,
     ObjectivePerturbation,
-    PrivateEstimator,
     RowCount,
     RowNorm,
     Sequence,
 )
+from skdp.learner._estimator import Weighted
 from skdp.learner._inference import CutShares, JointSteps
 from skdp.learner._losses import PoissonLoss
 from skdp.learner._stages import TargetMean
@@ -53,7 +53,7 @@ class PoissonSteps(JointSteps):
         JointSteps.learn(replace(self, loss=SteadyPoissonLoss(run.found["most"])), run, noise)
 
 
-class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, PrivateEstimator):
+class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Weighted):
     """Poisson regression with differential privacy.
 
     The mean of a count is the exponential of a linear function of its row.
@@ -90,6 +90,11 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         Which data sets are neighbours. Under "replace-one" the number of rows is public.
+
+    max_sample_weight : float, default=None
+        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
+        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
+        does nothing.
 
     random_state : None, int, RandomState or Generator, default=None
         None draws the noise from the operating system. Anything else makes it reproducible
@@ -142,6 +147,11 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
     **Users.** With ``groups`` the guarantee is for users: it covers all rows of a user, however
     many, who count by their mean.
 
+    **Weights.** ``sample_weight`` multiplies what a row adds to each release. The sum of weights
+    takes 2 % of the budget and the place of the number of rows in all rules. The guarantee holds
+    for weights that are each a function of their own row and of public or released numbers, and
+    says so as a caveat.
+
     References
     ----------
     Bassily, Smith and Thakurta, "Private empirical risk minimization", FOCS 2014. Chaudhuri,
@@ -171,6 +181,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
         intercept_scaling="auto",
         inference=False,
         adjacency="replace-one",
+        max_sample_weight=None,
         random_state=None,
         ledger=None,
     ):
@@ -181,6 +192,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
         self.x_norm = x_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.max_sample_weight = max_sample_weight
         self.inference = inference
 
     def check_parameters(self):
@@ -196,15 +208,18 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
     def plan(self, public):
         """The norm or the number of rows, the mean of the targets, the coefficients."""
         mean = partial(TargetMean.planned, float(self.y_max), follows_spread=self.inference)
-        size = RowCount.planned if public.n_samples is None else RowNorm.planned
         # Intervals are for the norm that is stated.
-        first = [] if self.inference and public.n_samples is not None else [size]
+        is_read = public.n_samples is not None and not self.inference
+        first: list[Any] = [RowNorm.planned] if is_read else []
+        if public.n_samples is None or public.is_weighted:
+            first.append(RowCount.planned)
         return Sequence.plan(
             public.target,
             release=partial(self._release, public),
             n_samples=public.n_samples,
             before=[*first, mean],
             after=[CutShares.planned] if self.inference else (),
+            is_counted=public.is_weighted,
         )
 
     def _release(self, public, budget, n_samples):
@@ -230,7 +245,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Priva
     def learn(self, data, run):
         """Release the coefficients, for targets over their mean."""
         most = float(self.y_max)
-        rows = self._rows(data.X, np.clip(data.y, 0.0, most), data.users)
+        rows = self._rows(data, np.clip(data.y, 0.0, most))
         found = run(replace(rows, beyond=data.y > most))
         self.x_norm_ = float(self.x_norm) / found.norm_scale
         coef, intercept = self._in_units(found.weights, found.norm_scale)

@@ -583,12 +583,13 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
 def check_rows(estimator: Any, X: Any) -> None:
     """Refuse rows that a model of this package or of scikit-learn would refuse, but uncharged.
 
-    A `DPPipeline` says what its first steps cannot take. Of others that are made of estimators,
-    what takes missing values or texts, and what is from elsewhere, is asked after the charge.
+    A `DPPipeline` says what its first steps cannot take, and what `skdp.calibration` puts around a
+    model asks that model. Of others that are made of estimators, what takes missing values or
+    texts, and what is from elsewhere, is asked after the charge.
     """
     while hasattr(estimator, "best_estimator_"):
         estimator = estimator.best_estimator_
-    if hasattr(estimator, "_check_rows"):  # a pipeline of this package
+    if hasattr(estimator, "_check_rows"):  # what this package makes of other estimators
         estimator._check_rows(X)
         return
     home = getattr(getattr(type(estimator), "predict", None), "__module__", "").partition(".")[0]

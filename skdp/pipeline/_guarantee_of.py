@@ -181,6 +181,7 @@ def _of_search(search, public):
     if best is not None:
         last = [*([] if planned is None else [planned]), *before.values()]
         total, spent = compose(last), guarantee_or_none(best, public=public)
+        caveats += () if spent is None else spent.caveats
         if spent is not None and not covers(total, spent):
             raise ValueError(
                 "The parameters of the search are not those with which it was fitted: by them its "

@@ -332,7 +332,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         self.ledger = ledger
 
     @with_callbacks
-    def fit(self, X, y=None, groups=None):
+    def fit(self, X, y=None, groups=None, **params):
         """Fit all steps under one ``(epsilon, delta)``.
 
         What the steps cost follows from their parameters and from the columns of ``X``, and is
@@ -351,6 +351,11 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             for users: it covers all rows of one, however many. None protects rows. With groups
             every step that learns is one whose ``fit`` takes them, and none stands within another
             estimator.
+
+        **params : dict
+            Weights of the rows for the last step, where its ``fit`` takes them: of a step "model"
+            as ``model__sample_weight``. A weight must be a function of its own row and of public
+            or released numbers.
 
         Returns
         -------
@@ -374,8 +379,22 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             else:
                 X, y, groups = given
                 X = inputs.framed(X)
-            self._fit_all(context, X, y, groups, _fit)
+            weights = self._weights_of(params)
+            self._fit_all(context, X, y, groups, partial(_fit, **weights), **weights)
         return self
+
+    def _weights_of(self, params):
+        """Weights of rows for the last step, by its name."""
+        last = self.steps[-1][0]
+        for name in params:
+            if name != f"{last}__sample_weight":
+                self._explain("fit", name)
+                raise TypeError(
+                    f"DPPipeline.fit() takes {last}__sample_weight beside X, y and groups; got "
+                    f"{short_repr(name)}."
+                )
+        (weights,) = params.values() or (None,)
+        return {} if weights is None else {"sample_weight": weights}
 
     def _beginning(self):
         """What must not change while a stream goes on."""
@@ -383,7 +402,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         last = {name: repr(value) for name, value in own}
         return {**{name: getattr(self, name) for name in BUDGET}, "last": last}
 
-    def _fit_all(self, context, X, y, groups, learn):
+    def _fit_all(self, context, X, y, groups, learn, **weights):
         """Plan, charge and fit all steps; ``learn(last, X, y, groups)`` fits the last one."""
         inputs.check_unmasked(y, "y")
         if hasattr(y, "__len__") and inputs.count_of_rows(X) not in (
@@ -391,7 +410,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             inputs.count_of_rows(y),
         ):
             raise ValueError("X and y must have as many rows.")
-        plan = Plan.of(self, X, y, groups)
+        plan = Plan.of(self, X, y, groups, **weights)
         if plan.division.total is not None:
             charge(self, plan.division.total)
         # What there is to warn of has been said.
@@ -730,12 +749,12 @@ def _go_on(params, last, X, y, groups):
     last.partial_fit(X, y, **params)
 
 
-def _fit(step, X, y, groups=None):
+def _fit(step, X, y, groups=None, **weights):
     if passes(step):
         return
     # Containers of scikit-learn hand on what parts have asked for.
     with sklearn.config_context(enable_metadata_routing=groups is not None):
-        step.fit(X, y, **({} if groups is None else {"groups": groups}))
+        step.fit(X, y, **({} if groups is None else {"groups": groups}), **weights)
 
 
 def _prepared(steps, X, y, progress, *, fresh=True, groups=None, owned=()):

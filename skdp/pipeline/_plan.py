@@ -18,6 +18,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp._random._source import seed_sequence
 from skdp._validation import short_repr
 from skdp.learner import warn_of_delta, without_callbacks
+from skdp.learner._estimator import WEIGHTED
 from skdp.pipeline._division import Division, Leaf, Node, check_one_unit, divide, suit_model
 from skdp.pipeline._guarantee_of import frozen_guarantee
 from skdp.pipeline._walk import OWN, Walk, check_input, check_own_budget, fitted_step
@@ -118,7 +119,7 @@ def charge_of(estimator, *args, prefix="", **options):
     return None
 
 
-def dry_run(plan, X, y, groups=None):
+def dry_run(plan, X, y, groups=None, sample_weight=None):
     """Fit steps to zeros and to the labels, each until it would charge a ledger.
 
     Estimators check their parameters, their labels and the number of rows before that.
@@ -134,8 +135,12 @@ def dry_run(plan, X, y, groups=None):
 
     groups : array-like or None
         Of all that learn.
+
+    sample_weight : array-like or None
+        Of the last step.
     """
     owned = {} if groups is None else {"groups": groups}
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
     for leaf in [*plan.free, *plan.learn]:
         learns = leaf in plan.learn
         path, estimator = leaf.around or (leaf.path, leaf.estimator)
@@ -157,7 +162,8 @@ def dry_run(plan, X, y, groups=None):
             if learns:
                 within = leaf.path.removeprefix(path).removeprefix("__")
                 prefix = f"{within}__" if within else ""
-                charge_of(estimator, rows, y, prefix=prefix, **owned)
+                more = weights if leaf.path == plan.steps[-1][0] else {}
+                charge_of(estimator, rows, y, prefix=prefix, **owned, **more)
             else:
                 charge_of(estimator, rows, prefix=None)
 
@@ -275,10 +281,13 @@ class Plan:
         return cls.undivided(model, schema, n_units=public, unit=unit).divide(model, public)
 
     @classmethod
-    def of(cls, model, X, y=None, groups=None):
+    def of(cls, model, X, y=None, groups=None, sample_weight=None):
         """Plan the fit of a pipeline; rows are looked at only for what no step can take."""
         unit = "record" if groups is None else "user"
         plan = cls.undivided(model, Schema.of(X), unit=unit)
+        if sample_weight is not None:
+            plan.check_weights()
+            plan.caveats.append(WEIGHTED)
         n_units = inputs.count_of_rows(X)
         users = Users.of(groups, _length(groups) if n_units is None else n_units)
         if users is not None:
@@ -292,8 +301,19 @@ class Plan:
         warn_of_delta(model, n_units, plan.unit)
         plan.divide(model, public)
         if model.ledger is not None:
-            dry_run(plan, X, y, groups)
+            dry_run(plan, X, y, groups, sample_weight)
         return plan
+
+    def check_weights(self):
+        """Check that the last step takes weights of rows."""
+        name, last = self.steps[-1]
+        learns = any(leaf.path == name for leaf in self.learn)
+        if not learns or not has_fit_parameter(last, "sample_weight"):
+            raise ValueError(
+                "sample_weight must be None unless the last step takes it, as "
+                "DPLogisticRegression, DPLinearSVC, DPLinearRegression, DPPoissonRegressor and "
+                f"DPKernelRidge do; got weights for {short_repr(last)}."
+            )
 
     def of_stream(self, model):
         """Plan the first rows of a stream, for which nothing but the last step may learn."""

@@ -94,8 +94,24 @@ _ADVICE = {
 _INSTEAD = {name: advice for advice, names in _ADVICE.items() for name in names.split()}
 
 
+# Of scikit-learn and of fairlearn.
+_REWEIGHTS = {
+    *("AdaBoostClassifier", "AdaBoostRegressor"),
+    *("ExponentiatedGradient", "GridSearch", "GerryFairClassifier"),
+}
+
+
 def instead_of(step):
-    """A sentence that says what would do, or an empty one."""
+    """Sentences that say why, where that is not clear, and what would do; or an empty text."""
+    reason = ""
+    if type(step).__name__ in _REWEIGHTS:
+        reason = (
+            " It makes the weights of a row from the errors of all rows, which it keeps exactly."
+        )
+    return reason + _advice_for(step)
+
+
+def _advice_for(step):
     predicts = "DPLogisticRegression" if is_classifier(step) else ""
     predicts = "DPKernelRidge" if is_regressor(step) else predicts
     advice = _INSTEAD.get(type(step).__name__, predicts)

@@ -49,8 +49,12 @@ class Blocks:
     users : Users or None
         Owners of the rows, if sums are over users.
 
+    weights : ndarray of shape (n_samples,), or None
+        Of the rows, from 0 to 1, in their order. A row that weighs w adds w times as much.
+
     shares : list of ndarray, or None
-        For each block the shares that its rows have of their users' weight of 1.
+        For each block what its rows are multiplied by: their weights, and the shares that they
+        have of their users' weight of 1.
 
     chunks : list of ndarray of int, or None
         For each block how many rows its chunks have, each of one user.
@@ -58,6 +62,7 @@ class Blocks:
 
     blocks: Any
     users: Any = None
+    weights: Any = None
     shares: Any = None
     chunks: Any = None
     n_samples: int
@@ -95,6 +100,13 @@ class Blocks:
         """What errors of sums depend on."""
         sizes = self.n_units, self.n_features, self.row_norm, self.length, self.n_terms
         return _sums.SumShape(*sizes, shared=self.shares is not None)
+
+    @property
+    def amount(self):
+        """Sum of the weights, where rows have any; else their number, or that of the users."""
+        if self.weights is None:
+            return float(self.n_units)
+        return weighted_amount(self.weights, self.users)
 
     def check_norm(self, most):
         """Check that no row is longer than a release was planned for."""
@@ -137,7 +149,7 @@ class Blocks:
             What all rows' residuals times their shares are multiplied by, as a function of them.
 
         total : bool, default=False
-            Whether to sum the losses as well, where rows have no shares.
+            Whether to sum the losses as well, of rows and not of users.
 
         exactly : bool, default=False
             Whether to multiply without rounding, which takes several times as long, for sums of
@@ -191,6 +203,10 @@ class Blocks:
             if not self.is_kept:  # products of single blocks are too small for threads
                 entries = self._alone(entries)
         return _sums.added(entries, [_sums.PairwiseSum(shape) for shape in shapes])
+
+    def _own(self, i):
+        """What scores of block ``i`` are multiplied by, of the shape (n_rows, 1) or a number."""
+        return 1.0 if self.shares is None else self.shares[i][:, np.newaxis]
 
     def _without_rows(self):
         """The same with what the parts of sums need alone, to be sent to workers."""
@@ -298,7 +314,10 @@ class Blocks:
         if self.is_remote:
             part = partial(_slope_part, loss, weights, step)
             return lambda length: float(self.sums_of(partial(part, length), ())[0])
-        parts = [(self._scores(r, weights), self._scores(r, step), c) for r, c in self.blocks]
+        parts = [
+            (self._scores(rows, weights), self._scores(rows, step), codes, self._own(i))
+            for i, (rows, codes) in enumerate(self.blocks)
+        ]
 
         def slope(length):
             total = _sums.PairwiseSum(())
@@ -345,7 +364,12 @@ class _GradientPart:
             part = _sums.shared_products(high, low, residuals)
         else:
             part = _sums.products(high, low, residuals, loss.lipschitz, data.length)
-        return part.T, np.float64(loss.total(scores, codes) if self.total else 0.0)
+        return part.T, np.float64(self._total_of(data, i, scores, codes) if self.total else 0.0)
+
+    def _total_of(self, data, i, scores, codes):
+        if data.shares is None:
+            return self.loss.total(scores, codes)
+        return float(data.shares[i] @ self.loss.values(scores, codes))
 
 
 def _score_error_part(sizes, data, i, rows, codes):
@@ -360,15 +384,16 @@ def _score_error_part(sizes, data, i, rows, codes):
 def _hessian_part(loss, weights, every, share, dtype, data, i, rows, codes):
     rows, codes = rows[::every], codes[::every]
     curvature = loss.hessian_weights(rows @ weights.T, codes)
+    own = 1.0 if data.shares is None else data.shares[i][::every]
     rows = (rows.toarray() if data.is_sparse else rows).astype(dtype)
     n_used = np.float64(len(codes))
     if len(weights) == 1:
-        curvature = np.maximum(curvature, share * loss.curvature)
+        curvature = np.maximum(own * curvature, share * loss.curvature)
         rows *= np.sqrt(curvature).astype(dtype)[:, np.newaxis]
         return (rows.T @ rows).astype(np.float64), n_used
     p, d = weights.shape
     hessian = np.zeros((p * d, p * d))
-    shares = loss.weights_of(codes) / loss.temperature
+    shares = own * loss.weights_of(codes) / loss.temperature
     for j in range(p):
         for k in range(j + 1):
             pair = curvature[:, j] * ((j == k) - curvature[:, k]) * shares
@@ -377,13 +402,13 @@ def _hessian_part(loss, weights, every, share, dtype, data, i, rows, codes):
     return hessian, n_used
 
 
-def _slope(loss, length, scores, change, codes):
-    return np.vdot(loss.residuals(scores + length * change, codes), change)
+def _slope(loss, length, scores, change, codes, own):
+    return np.vdot(loss.residuals(scores + length * change, codes), own * change)
 
 
 def _slope_part(loss, weights, step, length, data, i, rows, codes):
     scores, change = data._scores(rows, weights), data._scores(rows, step)
-    return (_slope(loss, length, scores, change, codes),)
+    return (_slope(loss, length, scores, change, codes, data._own(i)),)
 
 
 def _moments_part(loss, weights, data, i, rows, codes):
@@ -398,8 +423,8 @@ def _moments_part(loss, weights, data, i, rows, codes):
 
 
 def _residual_moments_part(loss, weights, data, i, rows, codes):
-    residuals = loss.residuals(data._scores(rows, weights), codes)[:, 0]
-    gradients = _sums.times(rows, residuals)
+    residuals = data._residuals(i, loss.residuals(data._scores(rows, weights), codes))
+    gradients = _sums.times(rows, residuals[:, 0])
     part = gradients.T @ gradients
     return (part.toarray() if data.is_sparse else part,)
 
@@ -412,6 +437,22 @@ def _target_part(data, i, rows, targets):
 def _total_part(data, i, rows, codes):
     shares = np.ones(rows.shape[0]) if data.shares is None else data.shares[i]
     return (data._columns(i, rows) @ shares,)
+
+
+def shares_of(users, weights, blocks):
+    """What rows of blocks are multiplied by: weights, and shares of users; None if by nothing."""
+    if users is None and weights is None:
+        return None
+    if users is None or weights is None:
+        factors = weights if users is None else users.shares
+    else:
+        factors = weights * users.shares
+    return [factors[block] for block in blocks]
+
+
+def weighted_amount(weights, users):
+    """Sum of weights, or over users of the means of theirs, up to rounding; private."""
+    return float((weights if users is None else weights * users.shares).sum())
 
 
 def every(n_rows, length=_sums.LENGTH):
@@ -511,6 +552,9 @@ class RowBlocks(Blocks):
         Owners of the rows. Sums are over users then, of the means of their rows; None is a sum
         over rows. Newton's method is for rows.
 
+    weights : ndarray of shape (n_samples,), default=None
+        From 0 to 1: what is multiplied by what a row adds to any sum.
+
     Attributes
     ----------
     row_norm : float
@@ -522,9 +566,11 @@ class RowBlocks(Blocks):
 
     dense_limit = 1500  # unknowns up to which Newton systems are factorised
 
-    def __init__(self, X, codes, *, x_norm, constant=0.0, unit=1.0, scale=1.0, users=None):
+    def __init__(
+        self, X, codes, *, x_norm, constant=0.0, unit=1.0, scale=1.0, users=None, weights=None
+    ):
         self.n_samples = X.shape[0]
-        self.users = users
+        self.users, self.weights = users, weights
         self.n_features = X.shape[1] + (constant != 0.0)
         self.row_norm = self.norm_bound(x_norm, constant, self.n_features) / unit
         self.is_sparse = sparse.issparse(X)
@@ -546,8 +592,10 @@ class RowBlocks(Blocks):
             )
         if users is not None:
             self.users = Users(users.codes[self._order], users.n_users)
-            each = itertools.pairwise(self._bounds)
-            self.shares = [self.users.shares[start:stop] for start, stop in each]
+            self.weights = None if weights is None else weights[self._order]
+        self.shares = shares_of(
+            self.users, self.weights, [slice(*ends) for ends in itertools.pairwise(self._bounds)]
+        )
 
     def _made(self):
         """Blocks of clipped rows with their labels, each a function of its rows alone."""
@@ -766,6 +814,9 @@ class FeatureBlocks(Blocks):
         Owners of the rows. A sum is over users then, of the means of their rows' terms: a row's
         residual is multiplied by its share of the owner's weight of 1, and limited to that share
         of the limit, so that a user adds no more than a row would alone. None is a sum over rows.
+
+    weights : ndarray of shape (n_samples,), default=None
+        From 0 to 1, as for `RowBlocks`.
     """
 
     dense_limit = 20_000  # making features costs more than factorising
@@ -775,9 +826,9 @@ class FeatureBlocks(Blocks):
     # in double precision. Residuals of users have more, since their rows have shares of them.
     _bits, _residual_bits, _bits_of_shares = 17, 18, 7
 
-    def __init__(self, X, targets, features, *, cache_size=None, users=None):
+    def __init__(self, X, targets, features, *, cache_size=None, users=None, weights=None):
         self.n_samples, self.n_features = X.shape[0], features.n_components
-        self.users = users
+        self.users, self.weights = users, weights
         self.unit = self._unit()
         # Each coordinate is rounded by half a unit at most.
         self.row_norm = features.row_norm + math.sqrt(self.n_features) / 2 * self.unit
@@ -791,9 +842,9 @@ class FeatureBlocks(Blocks):
         self.is_kept = size <= (memory_limit() if cache_size is None else cache_size)
         self._kept: list = []
         self.blocks = self
-        if users is not None:
+        self.shares = shares_of(users, weights, map(self._block, range(len(self))))
+        if self.shares is not None:
             self._residual_bits += self._bits_of_shares
-            self.shares = [users.shares[self._block(i)] for i in range(len(self))]
 
     def _unit(self):
         return 2.0**-self._bits
@@ -906,7 +957,7 @@ class FeatureBlocks(Blocks):
         error : float
             Bound on the error of each, whatever the order of the additions in a block of 128.
         """
-        shares = 1.0 if self.users is None else self.users.shares
+        shares = 1.0 if self.shares is None else np.concatenate(self.shares)
         sums = np.array([(self.targets * shares).sum(), (self.targets**2 * shares).sum()])
         return sums, _sums.UNIT_ROUNDOFF * self.n_units * 200.0
 
@@ -987,7 +1038,7 @@ class FeatureBlocks(Blocks):
         less than one over a number c of rows, or 1, and where ``limit / c`` is not reached by an
         integer, it is missed by ``1 / c`` of one, which no rounding of a product makes up.
         """
-        if self.users is None:
+        if self.shares is None:
             return values, limits
         shares = self.shares[i][place]
         return values * shares, np.floor(limits * shares)
@@ -1057,7 +1108,7 @@ class FeatureBlocks(Blocks):
         shape = self.n_features, self.n_features
         (total,) = self._sums_made(_products_part, shape, whole=False, told="second moments")
         chain = self.length + math.log2(len(self) + 1) + 8
-        if self.users is not None:  # two roots of shares and two products with them
+        if self.shares is not None:  # two roots of shares and two products with them
             chain += 8
         error = self.n_units * _sums.UNIT_ROUNDOFF * chain * self.row_norm**2
         return _symmetric(total) * self.unit**2, error
@@ -1084,8 +1135,8 @@ class IntegerFeatureBlocks(FeatureBlocks):
         return 1.0 / (_LARGEST * math.sqrt(self.n_features / 2))
 
     def second_moments(self):
-        """Sum of the outer products of the rows; rounded once, at the end, but for users."""
-        if self.users is not None:
+        """Sum of the outer products of the rows; rounded once, at the end, without shares."""
+        if self.shares is not None:
             return super().second_moments()
         shape = self.n_features, self.n_features
         (total,) = self._sums_made(_whole_products_part, shape, told="second moments")

@@ -494,8 +494,9 @@ def _slopes_part(model, scaled, steepest, largest, data, i, rows, codes):
     mean = (probabilities * scores).sum(axis=1)
     slope = scores[np.arange(len(codes)), codes] - mean
     variance = (probabilities * (scores - mean[:, np.newaxis]) ** 2).sum(axis=1)
-    slopes = np.clip(slope, -steepest, largest[0]).sum()
-    return (np.array([slopes, np.minimum(variance, largest[1]).sum()]),)
+    own = 1.0 if data.shares is None else data.shares[i]
+    slopes = (own * np.clip(slope, -steepest, largest[0])).sum()
+    return (np.array([slopes, (own * np.minimum(variance, largest[1])).sum()]),)
 
 
 def slopes_error(n_samples, n_classes, steepest, is_along=False):

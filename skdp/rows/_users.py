@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from skdp._validation import short_repr
+from skdp._validation import between, short_repr
 from skdp.rows._inputs import is_missing
 from skdp.rows._sums import UNIT_ROUNDOFF
 
@@ -644,6 +644,48 @@ def _products(images, length):
         products[:, first, first + ahead] = np.reshape(pairs, here.shape)
         products[:, first + ahead, first] = np.reshape(pairs, here.shape)
     return products
+
+
+_LIMIT_WEIGHTS = 1e-6, 1e6
+
+
+def check_largest_weight(max_sample_weight: Any) -> None:
+    """Check the public bound on weights; None stands for 1."""
+    if max_sample_weight is not None:
+        between(*_LIMIT_WEIGHTS, max_sample_weight=max_sample_weight)
+
+
+def checked_weights(sample_weight: Any, n_samples: int, most: float) -> np.ndarray | None:
+    """Weights of rows over the largest that counts; None if there are none.
+
+    Privacy: each is between 0 and 1, a multiple of 2**-24, and a function of the given one alone.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,), or None
+
+    n_samples : int
+
+    most : float
+        Public.
+    """
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except Exception:  # whose words may hold values
+        weights = np.empty((0, 0))
+    is_masked = np.ma.is_masked(sample_weight)
+    if is_masked or weights.shape != (n_samples,) or not (weights >= 0.0).all():
+        raise ValueError(
+            "sample_weight must hold one number a row, in one dimension, none of them negative, "
+            "missing or masked; got others."
+        )
+    return np.floor(np.minimum(weights / most, 1.0) * _FINEST_WEIGHT) / _FINEST_WEIGHT
+
+
+# Sums of weights are exact.
+_FINEST_WEIGHT = 2.0**24
 
 
 def counts_in_cells(cells: np.ndarray, size: int, users: Users | None) -> np.ndarray:

@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.optimize import approx_fprime
 from sklearn.linear_model import PoissonRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from support.configurations import failing_checks
 
 from skdp import DPPoissonRegressor
 from skdp._random._source import noise_source
@@ -23,7 +24,9 @@ def counts(n=60, seed=0, scale=1.0):
     return X, rng.poisson(scale * np.exp(1.0 + 1.5 * X[:, 0] - X[:, 1])).astype(float)
 
 
-@parametrize_with_checks([DPPoissonRegressor(), DPPoissonRegressor(delta=1e-5)])
+@parametrize_with_checks(
+    [DPPoissonRegressor(), DPPoissonRegressor(delta=1e-5)], expected_failed_checks=failing_checks
+)
 @pytest.mark.filterwarnings("ignore")
 def test_sklearn_conventions(estimator, check):
     check(estimator)

@@ -2,6 +2,7 @@
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
 
 from skdp.calibration import (
     DPCalibratedClassifier,
@@ -269,3 +270,23 @@ def problem(name, n_samples=60, n_features=3, seed=0):
     if "inference=True" in name:  # classes that no plane separates
         score = score + 3.0 * rng.normal(size=n_samples)
     return X, (score > 0.0).astype(int) if is_classifier(EVERYTHING[name]) else score
+
+
+# Checks of scikit-learn's that no release with noise, or no query, can pass.
+_NOISY = "weights equal repeated rows in distribution: noise is for the largest weight"
+_OF_WEIGHTS = {
+    "check_sample_weight_equivalence_on_dense_data": _NOISY,
+    "check_sample_weight_equivalence_on_sparse_data": _NOISY,
+    "check_all_zero_sample_weights_error": "that all weights are 0 is private",
+}
+_OF_QUERIES = {
+    f"check_sample_weights_{name}": "noise of answers is for rows without weights"
+    for name in ("pandas_series", "not_an_array", "list", "shape", "not_overwritten")
+}
+
+
+def failing_checks(estimator):
+    """Names of checks of scikit-learn that an estimator fails, with the reasons."""
+    if not has_fit_parameter(estimator, "sample_weight"):
+        return {}
+    return _OF_WEIGHTS | (_OF_QUERIES if getattr(estimator, "release", "") == "query" else {})
