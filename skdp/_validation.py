@@ -16,6 +16,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SEARCH_RANGE = (-1e6, 1e6)  # in which bounds of a column are looked for
+TARGET_SEARCH_RANGE = (-1e12, 1e12)  # and those of a target
 LEAST, LARGEST = 1e-50, 1e50  # of a parameter
 LARGEST_RADIUS = 1e6
 LARGEST_ARRAY = 2**27  # numbers: a gigabyte
@@ -234,6 +235,19 @@ def warn_of_bounds(y_bounds: Any) -> None:
         warnings.warn(
             "y_bounds is None: targets outside of (-1, 1) are clipped; pass y_bounds=(low, high), "
             "public and in units of the target.",
+            UserWarning,
+            stacklevel=level_of_the_user(),
+        )
+
+
+def warn_of_an_end(bounds: "TargetRange", search_range: Any) -> None:
+    """Warn where released bounds end where nobody looked any farther."""
+    low, high = map(float, search_range)
+    # Values of one sign end at 0 anyway.
+    if low >= bounds.low != 0.0 or high <= bounds.high != 0.0:
+        warnings.warn(
+            f"y_bounds_ is ({bounds.low:g}, {bounds.high:g}), cut by an end of y_search_range: "
+            "targets may lie beyond and are clipped. Give a wider y_search_range, or y_bounds.",
             UserWarning,
             stacklevel=level_of_the_user(),
         )

@@ -22,6 +22,7 @@ from skdp._validation import (
     one_of,
     positive,
     short_repr,
+    warn_of_bounds,
 )
 from skdp.kernel._queries import QueryAnswers, QueryPlan
 from skdp.learner import warn_of_seed
@@ -163,6 +164,29 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
                 f"whose size is not known beforehand; got {short_repr(self.residual_cap)}."
             )
 
+    @property
+    def _may_learn_bounds(self):
+        """Whether bounds may be learned where none are given."""
+        return True
+
+    def _learns_bounds(self, target, n_units):
+        """Whether bounds of the target are learned; of public numbers.
+
+        Parameters
+        ----------
+        target : ApproxDP
+            Of a fit.
+
+        n_units : int or None
+            Rows or users that there are; what is private is not read. None is as many as needed.
+        """
+        if self.y_bounds is not None or not self._may_learn_bounds:
+            return is_auto(self.y_bounds)
+        if not is_auto(self.residual_cap):  # which is in units of the target
+            return False
+        public = n_units if target.adjacency == "replace-one" else None
+        return target.epsilon >= TargetBounds.least_epsilon(target, n_samples=public)
+
     def _with_bounds(self, target, n_units, planned):
         """Plan a release and, where the target's bounds are to be learned, these before it.
 
@@ -186,7 +210,8 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
         guarantee : ApproxDP
             Of both together.
         """
-        if not is_auto(self.y_bounds):
+        if not self._learns_bounds(target, n_units):
+            warn_of_bounds(self.y_bounds)
             release = planned(target)
             return None, release, release.guarantee
         public = n_units if target.adjacency == "replace-one" else None
@@ -196,7 +221,8 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
 
     @property
     def _reads_count(self):
-        return is_auto(self.y_bounds) and self.adjacency == "replace-one"
+        may_learn = self.y_bounds is None and self._may_learn_bounds
+        return (may_learn or is_auto(self.y_bounds)) and self.adjacency == "replace-one"
 
     def _planned_guarantee(self, n_features):
         return self._planned(super()._planned_guarantee(n_features), n_features)
@@ -211,7 +237,7 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
 
     def _planned(self, target, n_features, n_units=None):
         """Guarantee of a fit, with what stands behind it where that is known without the rows."""
-        if not is_auto(self.y_bounds):
+        if not self._learns_bounds(target, n_units):
             return self._planned_release(target, n_features)
         if n_units is None and self._reads_count:
             return target

@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from skdp import learner
 from skdp._random._source import noise_source
 from skdp._validation import (
-    SEARCH_RANGE,
+    TARGET_SEARCH_RANGE,
     TargetRange,
     between,
     is_auto,
@@ -16,7 +16,7 @@ from skdp._validation import (
     positive,
     positive_int,
     short_repr,
-    warn_of_bounds,
+    warn_of_an_end,
 )
 from skdp.kernel import _descent, _pure, _queries, _ridge_theory
 from skdp.kernel._base import BaseKernelRegressor
@@ -279,13 +279,14 @@ class DPKernelRidge(BaseKernelRegressor):
         releases them first, for 5 % of the squared mu of the budget, or 10 % of a pure epsilon: a
         low and a high quantile, as far out as the number of rows times this share allows, and
         moved outwards somewhat. Fewer rows take up to half of the budget, and if this tells no
-        quantiles, bounds follow from the median and the median distance from it. None takes
-        (-1, 1) and warns in every fit, whatever the targets are.
+        quantiles, bounds follow from the median and the median distance from it. None is "auto"
+        where the budget and the number of rows are enough for that and ``residual_cap`` is "auto",
+        and otherwise (-1, 1), with a warning.
 
-    y_search_range : (float, float), default=(-1e6, 1e6)
-        Public range in which ``y_bounds="auto"`` looks. It may be far too wide: its cells widen
-        with the distance from 0, by a third of a percent of it each. Where ``y_bounds_`` ends at
-        an end of it, targets may lie beyond and are clipped: another fit may search farther.
+    y_search_range : (float, float), default=(-1e12, 1e12)
+        Public range in which bounds are looked for. It may be far too wide: its cells widen
+        with the distance from 0, by half a percent of it each. Where ``y_bounds_`` ends at an end
+        of it, targets may lie beyond and are clipped, and a warning says so.
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, for the linear kernel only: longer rows
@@ -418,7 +419,7 @@ class DPKernelRidge(BaseKernelRegressor):
         n_components="auto",
         orthogonal=True,
         y_bounds=None,
-        y_search_range=SEARCH_RANGE,
+        y_search_range=TARGET_SEARCH_RANGE,
         x_norm=1.0,
         adjacency="replace-one",
         n_queries=None,
@@ -537,7 +538,6 @@ class DPKernelRidge(BaseKernelRegressor):
         SolverError
             If the solution could not be certified; the ledger stays charged.
         """
-        warn_of_bounds(self.y_bounds)
         context = learner.begun_fit(self)
         with learner.unchanged_on_error(self):
             self.check_parameters()
@@ -572,6 +572,8 @@ class DPKernelRidge(BaseKernelRegressor):
             if bounds_plan is not None:
                 bounds = bounds_plan(y, noise_source(bounds_state), users)
             bounds = TargetRange.of(bounds)
+            if bounds_plan is not None:
+                warn_of_an_end(bounds, self.y_search_range)
             with learner.progress_of(self, context, groups=groups):
                 predictor = self._released(release, data, bounds.scaled(y), gamma, *streams)
             self._store(predictor, y_bounds_=(bounds.low, bounds.high), gamma_=gamma)

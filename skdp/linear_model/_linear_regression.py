@@ -4,18 +4,21 @@ To check it: ``learner/_inference.py``, for the moments, the second look and the
 """
 
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from skdp._defaults.pipeline import DELTA
-from skdp._validation import TargetRange, short_repr, warn_of_bounds
+from skdp._validation import TARGET_SEARCH_RANGE, TargetRange, is_auto, short_repr
 from skdp.learner import RowCount, Sequence
 from skdp.learner._estimator import Weighted
 from skdp.learner._inference import CutShares, RegressionMoments
 from skdp.linear_model._base import LinearRows
 from skdp.linear_model._summary import CoefficientInference
 from skdp.mechanisms import clip_rows
+from skdp.preprocessing._target_bounds import BoundsStage, check_search_range
 
 
 class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weighted):
@@ -33,8 +36,13 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
     delta : float, default=1e-6
         Positive, and well below one over the number of rows: noise is Gaussian.
 
-    y_bounds : (float, float), default=None
-        Public bounds on the target, which is clipped to them. None is (-1, 1), with a warning.
+    y_bounds : (float, float) or "auto", default=None
+        Public bounds on the target, which is clipped to them. "auto" releases them first, for 5 %
+        of the squared mu, or up to half of it where rows are few. None is "auto" where the budget
+        and the number of rows are enough for that, and otherwise (-1, 1), with a warning.
+
+    y_search_range : (float, float), default=(-1e12, 1e12)
+        Public range in which bounds are looked for.
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
@@ -69,6 +77,9 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
 
     intercept_ : float
         Released under ``guarantee_``.
+
+    y_bounds_ : tuple of two floats
+        Bounds of the target: those given, or learned ones. Released under ``guarantee_``.
 
     summary_ : CoefficientSummary
         Standard errors, intervals and p-values. Released under ``guarantee_``.
@@ -141,6 +152,7 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
         delta=DELTA,
         *,
         y_bounds=None,
+        y_search_range=TARGET_SEARCH_RANGE,
         x_norm=1.0,
         fit_intercept=True,
         intercept_scaling="auto",
@@ -153,6 +165,7 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
             epsilon, delta, adjacency=adjacency, random_state=random_state, ledger=ledger
         )
         self.y_bounds = y_bounds
+        self.y_search_range = y_search_range
         self.x_norm = x_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -167,8 +180,14 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
                 f"kernel='linear') takes a delta of 0, without intervals; got "
                 f"{short_repr(self.delta)}."
             )
-        TargetRange.of(self.y_bounds)
-        warn_of_bounds(self.y_bounds)
+        check_search_range(self.y_search_range)
+        if not is_auto(self.y_bounds):
+            TargetRange.of(self.y_bounds)
+
+    @property
+    def _reads_count(self):
+        may_learn = self.y_bounds is None or is_auto(self.y_bounds)
+        return may_learn and self.adjacency == "replace-one"
 
     def _planned_guarantee(self, n_features):
         target = self._target()
@@ -178,32 +197,33 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
         """The number of rows if it is private, the moments, and what was clipped."""
         sizes = self._sizes(public.n_features)
         sizes["constant"] = self._constant() / self._unit()
+        is_counted = public.n_samples is None or public.is_weighted
+        before: list[Any] = [RowCount.planned] if is_counted else []
+        low, high = map(float, self.y_search_range)
+        named: Any = dict(n_units=public.n_samples, is_even=not self.fit_intercept)
+        before.append(partial(BoundsStage.planned, self.y_bounds, (low, high), **named))
         return Sequence.plan(
             public.target,
             release=lambda budget, n_samples: RegressionMoments.plan(budget, **sizes),
             n_samples=public.n_samples,
-            before=[RowCount.planned] if public.n_samples is None or public.is_weighted else (),
+            before=before,
             after=[CutShares.planned],
             is_counted=public.is_weighted,
         )
 
     def learn(self, data, run):
         """Release the coefficients, and how sure they are."""
-        targets = bounds = TargetRange.of(self.y_bounds)
-        if not self.fit_intercept:  # through the origin, whatever the bounds are
-            most = max(abs(bounds.low), abs(bounds.high))
-            targets = TargetRange(-most, most)
-        beyond = (data.y < bounds.low) | (data.y > bounds.high)
-        y = targets.scaled(np.clip(data.y, bounds.low, bounds.high))
-        found = run(replace(self._rows(data, y), beyond=beyond))
-        self._store_summary(found.found, targets.half * self._scales(1.0), targets.middle)
+        found = run(self._rows(data, data.y)).found
+        bounds, scale = found["bounds"], found["scale"]
+        self.y_bounds_ = bounds.low, bounds.high
+        self._store_summary(found, scale.half * self._scales(1.0), scale.middle)
         self.coef_ = self.summary_.estimates[: self.n_features_in_]
         self.intercept_ = float(self.summary_.estimates[-1]) if self.fit_intercept else 0.0
 
     def report_notes(self):
         """Sentences for the privacy report."""
-        targets = TargetRange.of(self.y_bounds)
-        return (f"Targets were clipped to [{targets.low:g}, {targets.high:g}].",)
+        low, high = self.y_bounds_
+        return (f"Targets were clipped to [{low:g}, {high:g}].",)
 
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``; costs no privacy.
@@ -217,7 +237,7 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
         ndarray of shape (n_samples,)
         """
         X = self.validated(X)
-        targets = TargetRange.of(self.y_bounds)
+        targets = TargetRange.of(self.y_bounds_)
         with np.errstate(all="ignore"):  # a warning would tell huge rows from others
             values = clip_rows(X, float(self.x_norm)) @ self.coef_ + self.intercept_
         return np.clip(values, targets.low, targets.high)

@@ -8,8 +8,9 @@ import numpy as np
 from skdp._validation import plain_arguments, short_repr
 
 _LARGEST = 1e300  # of a search range, whose length is a float
-# The scale of the search range at which cells begin to widen: a column may be so much smaller.
-_FINEST = 2.0**-40
+# The scale of the search range at which cells begin to widen: a column may be so much smaller. Of
+# a wide range it is that of a range to ten million, for columns of usual numbers, down to a limit.
+_FINEST, _LIMIT_FINEST, _WIDE = 2.0**-40, 2.0**-60, 2.0**24
 
 
 def counts_below(
@@ -45,7 +46,8 @@ def counts_below(
 def cell_edges(search_range: tuple[float, float], n_cells: int) -> np.ndarray:
     """Edges of cells that are spread in the inverse hyperbolic sine over a range, one at 0.
 
-    They widen in proportion to the distance from 0, from ``2**-40`` of the largest value on.
+    They widen in proportion to the distance from 0, from ``2**-40`` of the largest value on, or of
+    2**24 if that is less, but from no less than ``2**-60`` of it.
 
     Parameters
     ----------
@@ -63,7 +65,8 @@ def cell_edges(search_range: tuple[float, float], n_cells: int) -> np.ndarray:
         If floats do not tell so many edges apart.
     """
     low, high = search_range
-    scale = _FINEST * max(abs(low), abs(high))
+    largest = max(abs(low), abs(high))
+    scale = max(_FINEST * min(largest, _WIDE), _LIMIT_FINEST * largest)
     first, last = math.asinh(low / scale), math.asinh(high / scale)
     if low < 0.0 < high and n_cells > 1:
         n_below = min(max(round(n_cells * -first / (last - first)), 1), n_cells - 1)

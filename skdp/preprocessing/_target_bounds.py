@@ -12,11 +12,20 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
 from skdp._defaults import kernel as defaults
 from skdp._defaults import pipeline as preparing
 from skdp._random._source import NoiseSource
-from skdp._validation import finite, plain_arguments, short_repr
+from skdp._validation import (
+    TargetRange,
+    finite,
+    is_auto,
+    plain_arguments,
+    short_repr,
+    warn_of_an_end,
+    warn_of_bounds,
+)
 from skdp.learner import Release
 from skdp.preprocessing._medians import MedianRelease, least_median_range
 from skdp.preprocessing._quantiles import QuantileRelease, least_epsilon
@@ -53,6 +62,9 @@ class TargetBounds:
     target : ApproxDP
         Of the bounds and of what follows.
 
+    search_range : (float, float)
+        Public.
+
     References
     ----------
     Dong, Durfee and Rogers, "Optimal differential privacy composition for exponential
@@ -61,6 +73,7 @@ class TargetBounds:
 
     selections: QuantileRelease | MedianRelease
     target: ApproxDP
+    search_range: tuple[float, float]
 
     @classmethod
     @plain_arguments
@@ -94,13 +107,26 @@ class TargetBounds:
                 f"the data; got {target.epsilon:.6g}."
             )
         part, tells_tails = _share_of(replace(target, refined=None), n_samples)
+        found = cls.of(part, n_samples, search_range, tells_tails=tells_tails)
+        return replace(found, target=target)
+
+    @classmethod
+    def of(
+        cls,
+        part: ApproxDP,
+        n_samples: int | None,
+        search_range: tuple[float, float],
+        *,
+        tells_tails: bool,
+    ) -> Self:
+        """Bounds for a pure budget, of outer quantiles or else of medians."""
         if not tells_tails:
             medians = MedianRelease.plan(part, n_columns=1, search_range=search_range)
-            return cls(medians, target)
+            return cls(medians, part, search_range)
         quantiles = QuantileRelease.plan(
             part, n_columns=1, n_samples_public=n_samples, search_range=search_range
         )
-        return cls(quantiles, target)
+        return cls(quantiles, part, search_range)
 
     @staticmethod
     def least_epsilon(target: ApproxDP, *, n_samples: int | None) -> float:
@@ -200,6 +226,151 @@ class TargetBounds:
             selections = MedianRelease.in_place_of(selections)  # of a private number of rows
         low, high = selections(column, noise, users, keep_sign=True)[0].tolist()
         return low, high
+
+
+@dataclass(frozen=True)
+class BoundsStage:
+    """Bounds of the target, learned before what follows, as a stage of a `Sequence`.
+
+    Privacy: satisfies ``guarantee``. Two selections of a bounded range satisfy Gaussian
+    differential privacy each, see `gaussian_of_range`, and squares of mu add up.
+
+    Parameters
+    ----------
+    guarantee : GaussianDP or None
+        None of public bounds.
+
+    bounds : TargetBounds or TargetRange
+        To be learned, or public.
+
+    is_even : bool
+        Whether units are half the range around 0, and not around its middle.
+    """
+
+    guarantee: GaussianDP | None
+    bounds: TargetBounds | TargetRange
+    is_even: bool
+
+    @property
+    def phrase(self) -> str:
+        """What it adds to the name of a mechanism."""
+        return "" if self.guarantee is None else "within released bounds of the target"
+
+    @classmethod
+    def planned(
+        cls,
+        y_bounds: Any,
+        search_range: tuple[float, float],
+        budget: Any,
+        n_samples: float,
+        *,
+        n_units: int | None,
+        is_even: bool,
+    ) -> tuple["BoundsStage", Any]:
+        """Stage for the least share of a budget that tells bounds, and the rest.
+
+        Parameters
+        ----------
+        y_bounds : (float, float), "auto" or None
+            None is "auto" where half of the budget is enough, and otherwise (-1, 1) with a
+            warning.
+
+        search_range : (float, float)
+            Public.
+
+        budget : GaussianDP
+
+        n_samples : float
+            Decides nothing.
+
+        n_units : int or None
+            Public number of rows, or of users.
+
+        is_even : bool
+            As for the class.
+
+        Returns
+        -------
+        stage, rest
+        """
+        if y_bounds is None or is_auto(y_bounds):
+            found = cls._learned(search_range, n_units, is_even, budget)
+            if found is not None:
+                return found
+            if y_bounds is not None:
+                raise ValueError(
+                    f"y_bounds must be two numbers for {n_units} rows or users and so small a "
+                    f"budget, for which 'auto' would be noise; got {short_repr(y_bounds)}."
+                )
+        warn_of_bounds(y_bounds)
+        return cls(None, TargetRange.of(y_bounds), is_even), budget
+
+    @classmethod
+    def _learned(
+        cls, search_range: tuple[float, float], n_units: int | None, is_even: bool, budget: Any
+    ) -> "tuple[BoundsStage, Any] | None":
+        target = ApproxDP(1.0, adjacency=budget.adjacency, unit=budget.unit)
+        outer, medians = _least_pure(target, n_units)
+        for least, tells_tails in ((outer, True), (medians, False)):
+            needed = math.sqrt(2.0) * gaussian_of_range(_UP_RANGE * least / 2.0)
+            share = max(_SHARE, (needed / budget.mu) ** 2)
+            if share > _MOST_SHARE:
+                continue
+            width = range_of_gaussian(math.sqrt(share / 2.0) * budget.mu)
+            pure = replace(target, epsilon=2.0 * width)
+            bounds = TargetBounds.of(pure, n_units, search_range, tells_tails=tells_tails)
+            widths = bounds.selections.guarantee.epsilons
+            mu = math.hypot(*map(gaussian_of_range, widths)) * _UP_RANGE
+            rest = replace(budget, mu=math.sqrt(budget.mu**2 - mu**2))
+            return cls(replace(budget, mu=mu), bounds, is_even), rest
+        return None
+
+    def check_n_rows(self, n_samples: int) -> None:
+        """Any number of rows is counted without error."""
+
+    def learn(self, run: Any, noise: NoiseSource) -> None:
+        """Release ``run.found["bounds"]``, to which targets are clipped from there on."""
+        rows, bounds = run.rows, self.bounds
+        if isinstance(bounds, TargetBounds):
+            search_range = bounds.search_range
+            bounds = TargetRange.of(bounds(rows.codes, noise, rows.users))
+            warn_of_an_end(bounds, search_range)
+        scale = bounds
+        if self.is_even:
+            most = max(abs(bounds.low), abs(bounds.high))
+            scale = TargetRange(-most, most)
+        run.found |= {"bounds": bounds, "scale": scale}
+        targets = np.clip(rows.codes, bounds.low, bounds.high)
+        beyond = targets != rows.codes
+        run.rows = replace(rows, codes=scale.scaled(targets), beyond=beyond)
+
+
+_UP_RANGE = 1.0 + 1e-9  # above rounding
+
+
+def gaussian_of_range(width: float) -> float:
+    """Least mu of Gaussian differential privacy that a selection of a bounded range satisfies.
+
+    Parameters
+    ----------
+    width : float
+        Log ratios of probabilities differ by this at most from one outcome to another.
+
+    Notes
+    -----
+    The privacy of such a selection is at worst that of an answer of two outcomes, whose log ratios
+    are t and ``t - width`` for some t (Dong, Durfee and Rogers, ICML 2020). Its trade-off function
+    is of two pieces, with one corner, and those of Gaussian noise are convex: where the one of mu
+    is below the corner it is below all of it. The corner asks most of mu at ``t = width / 2``,
+    where both errors are ``1 / (1 + exp(width / 2))``.
+    """
+    return float(-2.0 * ndtri(1.0 / (1.0 + math.exp(width / 2.0))))
+
+
+def range_of_gaussian(mu: float) -> float:
+    """Range of a selection that satisfies Gaussian differential privacy of this mu."""
+    right = float(ndtr(mu / 2.0))
+    return 2.0 * math.log(right / (1.0 - right)) / _UP_RANGE
 
 
 @lru_cache(maxsize=256)

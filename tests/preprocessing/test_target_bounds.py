@@ -1,13 +1,15 @@
 """Bounds of a target and the regression that follows, in one budget."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
 from support.insides import noise_source
 
-from skdp import DPKernelRidge
-from skdp.preprocessing._target_bounds import TargetBounds
+from skdp import DPKernelRidge, DPLinearRegression, DPOnlineKernelRegressor
+from skdp.audit import replay
+from skdp.preprocessing._target_bounds import TargetBounds, gaussian_of_range
 from skdp.privacy import ApproxDP, BoundedRangeDP, BudgetLedger, GaussianDP
 
 ADJACENCIES = pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -88,7 +90,9 @@ def test_too_small_a_budget_is_refused_before_the_charge_with_the_least_that_wor
 )
 def test_any_target_has_bounds_and_finite_predictions(y, y_search_range):
     X, _ = rows()
-    model = ridge(2.0, delta=1e-5, y_search_range=y_search_range).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "y_bounds_ is .* cut by an end of y_search_range")
+        model = ridge(2.0, delta=1e-5, y_search_range=y_search_range).fit(X, y)
     low, high = model.y_bounds_
     assert y_search_range[0] <= low < high <= y_search_range[1]
     assert np.isfinite(model.predict(X)).all()
@@ -152,3 +156,75 @@ def test_bounds_of_amounts_stop_at_zero():
         assert low == 0.0 and high > 2.0
     low, high = bounds(amounts - 1.0, noise_source(np.random.default_rng(2)))
     assert low < -1.0
+
+
+# Where no bounds are given
+
+REGRESSORS = {
+    "ridge": DPKernelRidge(1.0, 1e-6),
+    "pure ridge": DPKernelRidge(1.0),
+    "stream": DPOnlineKernelRegressor(1.0, 1e-6),
+    "least squares": DPLinearRegression(1.0, 1e-6),
+}
+
+
+def large(n=5000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-0.5, 0.5, size=(n, 3))
+    return X, 1e7 * (2.0 + X @ [0.5, -0.3, 0.0] + 0.05 * rng.standard_normal(n))
+
+
+@ADJACENCIES
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_targets_without_bounds_are_learned_as_well_as_with_them(name, adjacency):
+    X, y = large()
+    options = dict(adjacency=adjacency, random_state=0)
+    model = REGRESSORS[name].set_params(**options)
+    given = model.set_params(y_bounds=(1e7, 3e7)).fit(X, y).score(X, y)
+    learned = model.set_params(y_bounds=None).fit(X, y)
+    assert learned.score(X, y) > given - 0.05 and given > 0.4
+    assert learned.guarantee_.epsilon_at(model.delta) <= 1.0 + 1e-9
+    low, high = learned.y_bounds_
+    assert 1e7 < low < high < 3e7
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_a_budget_that_carries_no_bounds_warns_and_takes_the_unit(name):
+    X, y = large(50)
+    model = REGRESSORS[name].set_params(adjacency="replace-one", random_state=0, y_bounds=None)
+    small = model.__class__(**{**model.get_params(), "epsilon": 0.01})
+    with pytest.warns(UserWarning, match="y_bounds is None: targets outside of"):
+        small.fit(X, y)
+    assert small.y_bounds_ == (-1.0, 1.0)
+    with pytest.raises(ValueError, match=r"y_bounds=.auto.|y_bounds must be two numbers"):
+        small.set_params(y_bounds="auto").fit(X, y)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_bounds_at_an_end_of_the_search_range_are_told(name):
+    X, y = large()
+    model = REGRESSORS[name].set_params(adjacency="replace-one", random_state=0)
+    model = model.__class__(**{**model.get_params(), "y_search_range": (-1e6, 1.5e7)})
+    with pytest.warns(UserWarning, match="cut by an end of y_search_range"):
+        model.fit(X, y)
+    assert model.y_bounds_[1] == 1.5e7
+
+
+@ADJACENCIES
+def test_learned_bounds_of_least_squares_lose_no_more_than_is_claimed(adjacency):
+    X, y = large(60)
+    model = DPLinearRegression(30.0, 1e-5, y_bounds="auto", adjacency=adjacency)
+    report = replay(model, X, y, n=60, random_state=0)
+    assert not report.findings, report
+
+
+def test_a_selection_satisfies_the_mu_that_is_stated_for_its_range():
+    epsilons = np.append(0.0, np.geomspace(1e-4, 30.0, 300))
+    for width in (1e-3, 0.1, 0.7, 2.0, 6.0, 15.0):
+        mu = gaussian_of_range(width)
+        tails = BoundedRangeDP((width,)).delta_at(epsilons)
+        gaussian = GaussianDP(mu).delta_at(epsilons)
+        assert (tails <= gaussian * (1.0 + 1e-6)).all()  # the first is rounded up
+        # No smaller mu is enough where log ratios are half of the width.
+        right = 1.0 / (1.0 + np.exp(-width / 2.0))
+        assert GaussianDP(0.999 * mu).delta_at(0.0) < 2.0 * right - 1.0 <= gaussian[0] * (1 + 1e-9)

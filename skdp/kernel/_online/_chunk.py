@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from skdp import _validation as checks
 from skdp._defaults import kernel as defaults
 from skdp._defaults import linear
 from skdp._random._source import NoiseSource
 from skdp._recording import with_progress
-from skdp._validation import TargetRange, is_auto, plain_arguments
 from skdp.kernel._descent import without_noise
 from skdp.kernel._online._base import UserStream
 from skdp.learner._descent import release_half, symmetric
@@ -187,7 +187,7 @@ class ChunkRelease(UserStream):
     bounds : TargetBounds or None, default=None
         What the first call learns before all else, in the budget of the guarantee.
 
-    found_range : TargetRange or None, default=None
+    found_range : checks.TargetRange or None, default=None
         What was learned.
 
     References
@@ -206,10 +206,10 @@ class ChunkRelease(UserStream):
     gamma: float | None = None
     found: Released = field(repr=False)
     bounds: TargetBounds | None = None
-    found_range: TargetRange | None = None
+    found_range: checks.TargetRange | None = None
 
     @classmethod
-    @plain_arguments
+    @checks.plain_arguments
     def plan(
         cls,
         target: ApproxDP,
@@ -248,7 +248,7 @@ class ChunkRelease(UserStream):
         moments, steps = divided(of_call, 2.0 * defaults.SHARE)
         additive.check_noise(_level(moments, size * (size + 1) // 2), size**2)
         additive.check_noise(_level(steps, size * loss.n_outputs), size * loss.n_outputs)
-        half_lives = _GRID_HALF_LIVES if is_auto(half_life) else (float(half_life),)
+        half_lives = _GRID_HALF_LIVES if checks.is_auto(half_life) else (float(half_life),)
         guarantee = replace(
             target,
             refined=budget if target.delta > 0.0 else None,
@@ -286,10 +286,11 @@ class ChunkRelease(UserStream):
             charge, lambda account: (self.guarantee, account), participants
         )
         found_range = self.found_range
-        if self.bounds is not None:
-            if found_range is None:
-                users = None if participants is None else participants.users
-                found_range = TargetRange.of(self.bounds(targets, self.noise, users))
+        if self.bounds is not None and found_range is None:
+            users = None if participants is None else participants.users
+            found_range = checks.TargetRange.of(self.bounds(targets, self.noise, users))
+            checks.warn_of_an_end(found_range, self.bounds.search_range)
+        if found_range is not None:
             targets = found_range.scaled(targets)
         users = None
         if participants is not None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import SEARCH_RANGE, TargetRange, is_auto, warn_of_bounds
+from skdp._validation import TARGET_SEARCH_RANGE, TargetRange, is_auto, warn_of_bounds
 from skdp.kernel._base import BaseKernelRegressor
 from skdp.kernel._online._base import UserCalls
 from skdp.kernel._online._chunk import ChunkRelease
@@ -94,11 +94,12 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
 
     y_bounds : (float, float) or "auto", default=None
         Public bounds of the target. Targets outside are clipped; predictions stay within. With
-        "chunk", "auto" learns them from the first call, within the budget. None takes (-1, 1) and
-        warns in each call of `fit` and `partial_fit`, whatever the targets are.
+        "chunk", "auto" learns them from the first call, within the budget. None is "auto" with
+        "chunk", where the budget and the number of rows of the first call are enough for that, and
+        otherwise (-1, 1), with a warning.
 
-    y_search_range : (float, float), default=(-1e6, 1e6)
-        Public range in which ``y_bounds="auto"`` looks.
+    y_search_range : (float, float), default=(-1e12, 1e12)
+        Public range in which bounds are looked for.
 
     x_norm : float, default=1.0
         Public bound on the Euclidean norm of a row, for the linear kernel only.
@@ -277,7 +278,7 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
         n_components="auto",
         orthogonal=True,
         y_bounds=None,
-        y_search_range=SEARCH_RANGE,
+        y_search_range=TARGET_SEARCH_RANGE,
         x_norm=1.0,
         adjacency="replace-one",
         horizon=None,
@@ -339,7 +340,6 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
         BudgetExceededError
             If the ledger cannot pay; the old model stays.
         """
-        warn_of_bounds(self.y_bounds)
         return self._advance(X, y, groups, is_whole=True)
 
     @with_callbacks
@@ -375,7 +375,6 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
         BudgetExceededError
             If the ledger cannot pay for one more release; the old model stays.
         """
-        warn_of_bounds(self.y_bounds)
         return self._advance(X, y, groups)
 
     def released(self):
@@ -435,14 +434,29 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
         def planned(rest):
             return stream_plan(self, replace(public, target=rest))
 
-        if not is_auto(self.y_bounds):
-            return planned(public.target)
-        bounds, release, guarantee = self._with_bounds(public.target, public.n_samples, planned)
-        return release.after(bounds, guarantee)
+        sizes = public.target, public.n_samples
+        if self._learns_bounds(*sizes):
+            bounds, release, guarantee = self._with_bounds(*sizes, planned)
+            return release.after(bounds, guarantee)
+        warn_of_bounds(self.y_bounds)
+        release = planned(public.target)
+        if not self._reads_raw:
+            return release
+        return replace(release, found_range=TargetRange.of(None))
+
+    @property
+    def _may_learn_bounds(self):
+        return kind_of_release(self) == "chunk"
+
+    @property
+    def _reads_raw(self):
+        """Whether targets are scaled by what the release knows of them."""
+        may_learn = self.y_bounds is None and self._may_learn_bounds
+        return may_learn or is_auto(self.y_bounds)
 
     def learn(self, release, fitted):
         """Store what predicts, and public numbers."""
-        bounds = release.found_range if is_auto(self.y_bounds) else TargetRange.of(self.y_bounds)
+        bounds = release.found_range if self._reads_raw else TargetRange.of(self.y_bounds)
         self._store(
             **fitted,
             y_bounds_=(bounds.low, bounds.high),
@@ -454,4 +468,4 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
         is_chunk = kind_of_release(self) == "chunk"
         options = self._fewest(reset) if is_chunk else {}
         X, y = checked_data(self, X, y, reset=reset, numeric=True, counts=counts, **options)
-        return X, y if is_auto(self.y_bounds) else TargetRange.of(self.y_bounds).scaled(y)
+        return X, y if self._reads_raw else TargetRange.of(self.y_bounds).scaled(y)
