@@ -344,6 +344,11 @@ class AfterFit(
                     "holdout must be None for a frozen estimator, which is not fitted; got "
                     f"{checks.short_repr(self.holdout)}."
                 )
+            if not checks.is_auto(self.share):
+                raise ValueError(
+                    "share must be 'auto' for a frozen estimator, beside which nothing else has a "
+                    f"part of the budget; got {checks.short_repr(self.share)}."
+                )
         elif not _walk.is_private(inner):
             raise ValueError(
                 "estimator must have a budget, as those of skdp and a DPPipeline have, or be a "

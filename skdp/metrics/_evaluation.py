@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
+from sklearn.calibration import CalibrationDisplay
 
 from skdp._grid import TINY
 from skdp._validation import one_of, short_repr, store
@@ -225,8 +226,8 @@ def _roc(evaluation, ax):
     ax.fill_between(above[0], low, high, alpha=0.25, color=line.get_color(), linewidth=0)
 
 
-def _calibration(evaluation, ax):
-    """Share of the second class among the rows of each bin that is seen."""
+def _calibration_points(evaluation):
+    """Of each bin that is seen: its probability, the share of the second class, and its error."""
     counts, level = evaluation.counts["scores"], evaluation.level["scores"]
     both = counts.sum(axis=0)
     seen = both > _SEEN * math.sqrt(2.0) * level
@@ -236,7 +237,13 @@ def _calibration(evaluation, ax):
     error = np.sqrt(inside * (1.0 - inside) / both[seen] + noise)
     end = expit(-_LIMIT) / 2.0
     middles = np.concatenate([[end], expit((_EDGES[1:] + _EDGES[:-1]) / 2.0), [1.0 - end]])
-    ax.errorbar(middles[seen], inside, yerr=2.0 * error, marker="o", capsize=2)
+    return middles[seen], inside, error
+
+
+def _calibration(evaluation, ax):
+    """Share of the second class among the rows of each bin that is seen."""
+    middles, inside, error = _calibration_points(evaluation)
+    ax.errorbar(middles, inside, yerr=2.0 * error, marker="o", capsize=2)
     ax.plot([0, 1], [0, 1], linestyle=":", color="gray")
     ax.set(
         xlabel=f"predicted probability of {evaluation.classes[1]}",
@@ -472,3 +479,23 @@ class Evaluation:
             With ``figure_`` and ``axes_``.
         """
         return EvaluationDisplay.of(self, kind).plot(ax)
+
+    def calibration_display(self) -> CalibrationDisplay:
+        """Calibration curve as scikit-learn's display, from released counts; costs no privacy.
+
+        Returns
+        -------
+        CalibrationDisplay
+            Its ``plot`` draws the share of the second class in each bin of probabilities. `plot`
+            of kind "calibration" adds the noise.
+
+        Raises
+        ------
+        ValueError
+            If no counts of scores were released: "roc_auc" of two classes does.
+        """
+        EvaluationDisplay.of(self, "calibration")
+        chances, shares, _ = _calibration_points(self)
+        return CalibrationDisplay(
+            shares, chances, chances, estimator_name="released counts", pos_label=self.classes[1]
+        )

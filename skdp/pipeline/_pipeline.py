@@ -84,6 +84,31 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
         """Score rows as for `predict`: of shape (n_samples,) or (n_samples, n_classes)."""
         return self._ask("decision_function", X)
 
+    @available_if(inner_has("predict_set"))
+    def predict_set(self, X):
+        """Which classes are in the set of each row, of a `DPConformalClassifier`.
+
+        Parameters
+        ----------
+        X : {array-like, frame, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples, n_classes)
+        """
+        return self._ask("predict_set", X)
+
+    @available_if(inner_has("predict_interval"))
+    def predict_interval(self, X):
+        """Interval of each row, of a `DPConformalRegressor`; arguments as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+        """
+        return self._ask("predict_interval", X)
+
     @available_if(inner_has("transform"))
     def transform(self, X):
         """Transform the rows; costs no privacy.
@@ -542,7 +567,11 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         inner, X = self._inner, inputs.framed(X)
         try:
             with quiet():
-                return getattr(inner, name)(X, *args, **options)
+                if hasattr(inner, name):
+                    return getattr(inner, name)(X, *args, **options)
+                # What scikit-learn's pipelines do not know.
+                X = inner[:-1].transform(X) if len(inner) > 1 else X
+                return getattr(inner[-1], name)(X, *args, **options)
         except (TypeError, ValueError) as error:
             found = error
         if str(found).startswith("columns are missing"):

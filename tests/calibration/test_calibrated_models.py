@@ -169,6 +169,7 @@ def test_a_model_that_was_not_private_is_refused_unless_it_is_declared_public():
         (dict(holdout=0.0), "holdout must be"),
         (dict(holdout=0.5, adjacency="add-remove"), "holdout must be None under 'add-remove'"),
         (dict(share=0.0), "share must be"),
+        (dict(estimator=steep(), public=("estimator",), share=0.5), "share must be 'auto' for a"),
         (dict(public=("model",)), "public must be"),
         (dict(public=("estimator",)), "public must be ()"),
         (dict(method="platt"), "method must be"),
@@ -222,7 +223,7 @@ def test_what_was_frozen_deeper_is_not_forgotten():
     for outer in (
         DPThresholdClassifier(around_frozen, ledger=ledger),
         DPPipeline([("m", around_frozen)], ledger=ledger),
-        DPGridSearch(around_frozen, {"share": [0.05, 0.1]}, ledger=ledger),
+        DPGridSearch(around_frozen, {"method": ["sigmoid"]}, ledger=ledger),
         DPCalibratedClassifier(DPGridSearch(DPPipeline([("m", inner)]), {"shares": ["auto"]})),
     ):
         with pytest.raises(ValueError, match="FrozenEstimator"):
@@ -584,7 +585,20 @@ def test_raw_frames_and_pipelines(kind):
     assert outside.guarantee_.epsilon == guarantee_of(outside).epsilon == 4.0
     assert outside.guarantee_.delta_at(4.0) <= DELTA
     assert np.mean(outside.predict(frame) == y) > 0.75
+    assert hasattr(outside, "predict_set") == (kind is DPConformalClassifier)
+    if kind is DPConformalClassifier:
+        sets = outside.predict_set(frame)
+        assert sets.shape == (4_000, 2) and sets[np.arange(4_000), y].mean() > 0.88
     assert "guarantee" in privacy_report(model)._repr_html_().lower()
+
+
+def test_a_pipeline_has_intervals_where_its_last_step_has():
+    X, y = rows()
+    steps = [("scale", DPQuantileScaler()), ("model", around(DPConformalRegressor))]
+    steps[-1][1].set_params(random_state=None)
+    pipeline = DPPipeline(steps, epsilon=4.0, delta=DELTA, random_state=0).fit(X, y)
+    low, high = pipeline.predict_interval(X).T
+    assert np.mean((low <= y) & (y <= high)) > 0.85 and not hasattr(pipeline, "predict_set")
 
 
 def test_rows_of_a_source(tmp_path):

@@ -498,6 +498,14 @@ def test_pictures_are_of_released_counts(load, kinds):
     for kind in kinds:
         _, ax = plt.subplots()
         assert found.plot(kind, ax=ax).figure_ is ax.figure
+    if "calibration" in kinds:
+        drawn = found.calibration_display()
+        assert len(drawn.prob_true) == len(drawn.prob_pred) > 3
+        assert ((drawn.prob_true >= 0.0) & (drawn.prob_true <= 1.0)).all()
+        assert drawn.plot().figure_ is not None
+    else:
+        with pytest.raises(ValueError, match="kind must be one of those whose counts"):
+            found.calibration_display()
     with pytest.raises(ValueError, match="kind must be one of"):
         found.plot("surface")
     alone = dp_evaluate(
