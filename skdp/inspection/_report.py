@@ -1,4 +1,4 @@
-"""A report for whoever answers for the data: one page, and details below it."""
+"""A privacy report for data protection officers: one page, with details below it."""
 
 import inspect
 import json
@@ -434,20 +434,19 @@ _BOUNDS = {
     *("search_range", "row_key", "n_queries", "public", "feature_names"),
 }
 _NOTES = {
-    "x_norm": "how large the numbers of a row may be together (the root of the sum of their "
-    "squares); a row that exceeds it is scaled down",
-    "search_range": "bounds of the columns are looked for within it; values beyond it count as "
-    "its nearest end",
-    "classes": "labels that are not among them are refused",
-    "topology": "which nodes send to which",
+    "x_norm": "largest row norm (root of the sum of squares); a longer row is scaled down",
+    "search_range": "bounds of the columns are searched within this range; values beyond it are "
+    "clipped to its ends",
+    "classes": "other labels are refused",
+    "topology": "which node sends to which",
     "y_bounds": "targets beyond them are clipped",
     "bounds": "values beyond them are clipped",
     "horizon": "the largest number of contributions to the stream",
-    "contributions_per_user": "how many a user makes; nothing can check it",
-    "max_calls_per_user": "in how many calls a user counts",
-    "user_calls": "with 'counted' what a user contributes to further calls is left out; with "
-    "'stated' nothing checks it",
-    "public": "steps for which the caller answers",
+    "contributions_per_user": "number of contributions of a user; cannot be checked",
+    "max_calls_per_user": "number of calls in which a user counts",
+    "user_calls": "with 'counted', further contributions of a user are left out; with 'stated', "
+    "this is not checked",
+    "public": "steps for which the caller takes responsibility",
 }
 
 
@@ -464,7 +463,7 @@ def public_of(subject):
     """
     guarantee, found = subject.guarantee, []
     if guarantee.adjacency == "replace-one" and subject.kind != "local":
-        note = "how many there are is not protected: the promise is about what they say"
+        note = "the number is not protected; the promise is about their values"
         value = "public, and not read by this report"
         found.append(_entry(f"number of {guarantee.unit}s", value, "library", note))
     found += _of_the_budget("", subject.fitted)
@@ -481,7 +480,7 @@ def public_of(subject):
         step = _thawed(step) if path else step
         found += _of_parameters(path, step, {name.split("__")[-1] for name in chosen})
     found += [
-        _entry("declared public", caveat, "caller", "no guarantee covers what it tells")
+        _entry("declared public", caveat, "caller", "no guarantee covers what it reveals")
         for caveat in guarantee.caveats
         if "public" in caveat
     ]
@@ -491,7 +490,7 @@ def public_of(subject):
 _SIZES = {
     "epsilon": "how much may be learned of one unit, at most",
     "max_epsilon": "how much may be learned of one unit, at most",
-    "delta": "how rare cases must be in which more is learned",
+    "delta": "probability with which more may be learned",
     "mi_budget": "how much may be learned of one unit on average, in nats",
 }
 
@@ -524,7 +523,7 @@ def _of_the_data(fitted):
         value = f"{n_columns}, without names"
         if names is not None:
             value = f"{n_columns}: {_short(', '.join(map(str, names)))}"
-        note = "how many there are, their names and their order"
+        note = "their number, names and order"
         yield _entry("columns", value, "data", note)
     classes = getattr(fitted, "classes_", None)
     if classes is None:
@@ -568,10 +567,10 @@ def _of_parameters(path, step, chosen):
         if name == "classes" and (value is None or hasattr(step, "classes_")):
             continue  # the labels say so
         if path and name in chosen:
-            note = "chosen by the search, within its budget, among what the caller named"
+            note = "chosen by the search within its budget, from the candidates of the caller"
             yield _entry(prefix + name, text, "library", note)
         elif is_auto(value) and not is_ours(step):
-            note = f"what {type(step).__name__} makes of it this report does not know"
+            note = f"this report does not know how {type(step).__name__} uses it"
             yield _entry(prefix + name, text, whose, note)
         elif is_auto(value):
             rules.append(name)
@@ -580,7 +579,7 @@ def _of_parameters(path, step, chosen):
         else:
             rest.append(f"{name}={text}")
     if rules:
-        note = "computed by rules from public and from released numbers"
+        note = "computed by rules from public and released numbers"
         yield _entry(f"{prefix}rules", _short(", ".join(rules)), "library", note, True)
     if rest:
         value, note = _short(", ".join(rest), 300), "settings of the method"
@@ -804,11 +803,11 @@ def _releases_of_search(subject, is_pure):
 
 _STAGES = {
     "fits": "all fits that were compared",
-    "fit of a run": "fit of one run; how many runs there were is secret",
-    "score of a run": "score of one run, on rows that it has not learned from",
-    "choice": "which of the candidates loses least",
-    "score": "score of what was chosen",
-    "refit": "last fit, to all rows",
+    "fit of a run": "fit of one run; the number of runs is secret",
+    "score of a run": "score of one run, on other rows than its fit",
+    "choice": "which candidate has the smallest loss",
+    "score": "score of the chosen candidate",
+    "refit": "last fit, on all rows",
 }
 
 
@@ -827,22 +826,23 @@ def _accounting(subject):
         return {"method": "not known", "text": text, "total": total, "slack": slack}
     of_few = _OF_FEW.get(subject.kind, "")
     if any(noise.endswith("_shares") for noise in _noises(subject)):
-        of_few = "Each answer is a sum over all nodes; what one {unit} tells is in all of them."
+        of_few = "Each answer is a sum over all nodes, and the data of one {unit} are in all of "
+        "them."
     if behind is None and guarantee.delta > 0.0 and subject.kind == "network":
         method = "Gaussian noise in shares: one proof for all releases"
         text = (
-            "Losses of Gaussian noise add up by the root of summed squares; what rounded shares "
-            "differ from one noise by is paid for in epsilon and delta."
+            "The mu of Gaussian releases adds up in squares. Rounded shares differ slightly from "
+            "Gaussian noise; epsilon and delta include this difference."
         )
     elif behind is None:
         method = "one release, or releases whose epsilons add up"
-        text = "Epsilon and delta are those of the proof; the epsilons of several releases add up."
+        text = "Epsilon and delta are those of the proof. The epsilons of several releases add up."
     else:
         method = behind._accounting
-        claimed = "The proof says more than epsilon and delta" if is_point else "The promise is"
+        claimed = "The proof is stronger than epsilon and delta" if is_point else "The promise is"
         text = (
-            f"{claimed}: {_within(behind._claim())}. The losses of several "
-            "answers are added up from all that is proven of each, and rounded up."
+            f"{claimed}: {_within(behind._claim())}. The losses of several answers are composed "
+            "from their full privacy profiles and rounded up."
         )
         if is_point:
             slack = texts.finite(max(0.0, guarantee.epsilon - behind.epsilon_at(guarantee.delta)))
@@ -859,20 +859,20 @@ def _within(sentence):
 
 # Where one unit moves few of the releases that are listed.
 _OF_FEW = {
-    "network": "The times are those of all nodes of this process; what one {unit} tells is in the "
+    "network": "The counts are for all nodes of this process. The data of one {unit} are in the "
     "messages of its own node.",
-    "stream": "The times are those of the whole stream, of which one {unit} moves some: the proof "
-    "counts these.",
-    "local": "The times are those of all who sent something; each is protected by the noise of "
-    "what they sent themselves.",
-    "search": "Shares of stages that read different rows do not add up: of such stages the one "
-    "that costs most counts.",
+    "stream": "The counts are for the whole stream. The proof counts those that depend on one "
+    "{unit}.",
+    "local": "The counts are for all users who sent something. The noise in each message protects "
+    "its sender.",
+    "search": "Shares of stages that read different rows do not add up: the most expensive of "
+    "them counts.",
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyReport:
-    """What a fitted model promises, for a data protection officer; see `privacy_report`.
+    """Privacy report of a fitted model for data protection officers; see `privacy_report`.
 
     Privacy: made of public and of released numbers only, so that it may be stored, mailed and
     published.
@@ -955,11 +955,11 @@ class PrivacyReport:
 def privacy_report(
     fitted, ledger=None, *, public=(), dataset=None, purpose=None, responsible=None
 ):
-    """Report what a fitted model, or a set of scores, promises: one page, and its details.
+    """Report the privacy guarantee of a fitted model, or of scores: one page, with details.
 
-    For a data protection officer and anyone else who answers for the data. The first page says
-    what the result is, who is protected, how sure an attacker can become, what it cost and who
-    answers for it. Details follow: what is treated as public and who declared it so, each release
+    For data protection officers and others who are responsible for the data. The first page says
+    what the result is, who is protected, how confident an attacker can become, the cost, and who
+    is responsible. Details follow: what is treated as public and who declared it so, each release
     with its noise, theorem and share of the budget, what the ledger holds, what is not covered,
     and a line for each layer of the evaluation pyramid of NIST SP 800-226.
 

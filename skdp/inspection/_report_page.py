@@ -60,20 +60,20 @@ def _special_promise(data):
         ("Rests on", section.get("source")),
     )
     if section["definition"].startswith("approximate"):
-        yield Text("Approximate is the technical name of promises whose delta is not 0.")
+        yield Text("Approximate means that delta is not 0.")
     curve = [point for point in section.get("curve") or () if point["epsilon"] is not None]
     if curve:
         at = f" at delta {chance_of(section['delta'])}" if section["delta"] else ""
         quoted = section["epsilon"] is not None
         own = f" Quote epsilon {rounded_up(section['epsilon'])}{at}." if quoted else ""
         yield Text(
-            "The same promise in other numbers: at a smaller delta it has a larger epsilon. All "
-            f"of these hold at once.{own}"
+            "The same promise at other values of delta: a smaller delta has a larger epsilon. All "
+            f"of them hold at once.{own}"
         )
         rows = ((chance_of(point["delta"]), rounded_up(point["epsilon"])) for point in curve)
         yield Table(("delta", "epsilon"), rows, (0, 1))
     if section.get("conversions"):
-        yield Text("Further numbers that follow from the promise:")
+        yield Text("The same promise in other units:")
         rows = ((one["name"], _value(one["value"])) for one in section["conversions"])
         yield Table(("what", "number"), rows, (1,))
 
@@ -82,9 +82,10 @@ def _special_releases(data):
     releases = data["releases"]
     yield Heading("Each answer and its noise", for_specialists=True)
     yield Text(
-        "The scale says how large the noise in an answer is. The sensitivity says how far one "
-        f"{data['guarantee']['unit']} can move the exact answer. Guarantees are those of one "
-        "answer, where there were several. Shares are of what all of them cost, and rounded."
+        "The scale is the size of the noise in an answer. The sensitivity is the largest change "
+        f"of the exact answer when one {data['guarantee']['unit']} changes. Where there were "
+        "several answers, the guarantee is for one of them. Shares are rounded shares of the "
+        "total cost."
     )
     has_steps = any(one.get("step") for one in releases)
     rows = []
@@ -97,8 +98,8 @@ def _special_releases(data):
         rows.append((*step, purpose, _noise(alike), claim, _share(alike), one["theorem"]))
     if math.fsum(one.get("share") or 0.0 for one in releases) > 1.0 + 1e-9:
         yield Text(
-            "Some were made from different rows, so that the shares add up to more than 100 %: of "
-            "such only those count that cost most."
+            "Some answers were computed from different rows. The shares then add up to more than "
+            "100 %, because only the most expensive of these answers counts."
         )
     head = ("answer", "noise", "guarantee of one", "share of the cost", "theorem")
     yield Table((("step",) if has_steps else ()) + head, rows, (3 + has_steps,))
@@ -126,7 +127,7 @@ def _share(alike):
 def _special_accounting(data):
     section = data["accounting"]
     yield Heading("How the losses add up", for_specialists=True)
-    yield Text(f"{section['text']} What counts is the total, which is the promise at the top.")
+    yield Text(f"{section['text']} The total is the promise at the top.")
     slack = section.get("slack") or 0.0
     yield Fields(
         ("Method", section["method"]),
@@ -141,8 +142,8 @@ def _settings(data):
         return
     yield Heading("Further settings, which are public, too", for_specialists=True)
     yield Text(
-        "These were not read from the data. They equal the defaults, or skdp computed them from "
-        "public and from released numbers."
+        "These settings were not read from the data. They equal the defaults, or skdp computed "
+        "them from public and released numbers."
     )
     yield Table(("what", "value", "note"), map(itemgetter("what", "value", "note"), rows))
 
@@ -153,9 +154,9 @@ def _machine(data):
 
 
 UNITS = {
-    "record": "each record in the data, which is one row; a person with several rows is "
+    "record": "each record, which is one row of the data; a person with several rows is "
     "protected less",
-    "user": "each user in the data, with all rows that are theirs, however many",
+    "user": "each user, with all rows of this user",
 }
 
 
@@ -188,13 +189,13 @@ def first_page_of(data):
     found = [one["what"] for one in data["public"] if one["declared_by"] == "data"]
     if found:
         yield Text(
-            f"Not protected: {', '.join(found)}. Nobody declared these public; they were read "
-            "from the data. Check the list of what counts as public.",
+            f"Not protected: {', '.join(found)}. They were read from the data and nobody declared "
+            "them public. Check the section on public values.",
             warns=True,
         )
     yield Text(
-        "The details follow. Skip sections marked (for specialists) if you like; a glossary is at "
-        f"the end. {_made(data)}"
+        "Details follow. Sections marked (for specialists) are optional. A glossary is at the "
+        f"end. {_made(data)}"
     )
 
 
@@ -211,9 +212,9 @@ def _cost(section):
 
 def _charged(ledger):
     if not ledger:
-        return "none was given: other results from these data add to the cost, uncounted"
+        return "none was given: other results from these data add to the cost and are not counted"
     spent, budget = ledger["spent"], ledger["budget"]
-    return f"{ledger['name']}: all charges together cost {spent}; the budget is {budget}"
+    return f"{ledger['name']}: the total of all charges is {spent}; the budget is {budget}"
 
 
 def _how_sure(section):
@@ -225,11 +226,11 @@ def _how_sure(section):
     rare = max(point.get("except_with_probability") or 0.0 for point in points)
     but = f", except with a probability of at most {one_in(rare)}." if rare else "."
     yield Text(
-        f"How sure can an attacker become of a claim about one {unit}? This is the worst result "
-        f"that can come out{but}"
+        f"How confident can an attacker become of a claim about one {unit}? The table is for the "
+        f"worst possible result{but}"
     )
     rows = zip((percent(point["prior"]) for point in points), limits, strict=True)
-    yield Table(("sure before", "sure after, at most"), rows, (0, 1))
+    yield Table(("confidence before", "confidence after, at most"), rows, (0, 1))
     if times_delta(rare, section["guarantee"]["delta"]):
         yield Text(WHY_TEN_TIMES)
 
@@ -246,9 +247,9 @@ def _made(data):
     others = _others(data)
     if others:
         return f"{end}. {others}."
-    end += ", from public and released numbers alone."
+    end += ", from public and released numbers only."
     if "dev" in made.get("skdp", ""):
-        end += " A version with dev in its number is under development."
+        end += " A version number with dev is a development version."
     return end
 
 
@@ -263,9 +264,10 @@ def attacker_of_page(data):
     if test:
         level = _count(test["level"])
         yield Text(
-            f"Third: how many do they find? Suppose that they accuse {level} of every 100 "
-            f"{unit}s of which the suspicion is false. Then they find {_most(test['power'])} of "
-            f"every 100 of which it is true. Without the result they find {level}."
+            f"Third: how many true claims does a test find? At a false-positive rate of {level} % "
+            f"({level} of 100 {unit}s for which the claim is false), the test finds "
+            f"{_most(test['power'])} of 100 {unit}s for which it is true. Without the result it "
+            f"finds {level}."
         )
     yield from _several_rows(section.get("several_rows") or ())
 
@@ -276,17 +278,18 @@ def _worst_result(section, unit):
         return
     has_limit = any(not is_no_limit(point["posterior"]) for point in points)
     is_below = has_limit and points[0].get("except_with_probability")
-    below = " but for the exception below." if is_below else ""
+    below = " except for the exception below." if is_below else ""
     yield Text(
-        f"First: how sure can one result make somebody? They suspect something of one {unit}. "
-        "The table says how sure they are before they see the result, and how far it can lower or "
-        "raise that. This is the worst result that can come out" + (f",{below}" if below else ".")
+        "First: how confident can one result make an attacker? The attacker has a claim about one "
+        f"{unit}. The table shows their confidence before they see the result, and the range of "
+        "their confidence after it. It is for the worst possible result"
+        + (f",{below}" if below else ".")
     )
     rows = (
         (percent(p["prior"]), _percent_down(p.get("at_least")), at_most(p["posterior"]))
         for p in points
     )
-    yield Table(("sure before", "down to at least", "up to at most"), rows, (0, 1, 2))
+    yield Table(("confidence before", "at least after", "at most after"), rows, (0, 1, 2))
     yield Text(section.get("exception") or "")
 
 
@@ -298,21 +301,21 @@ def _guesses(points):
     # Without the release the best guess is what seems likelier.
     without = [max(p["prior"], 1.0 - p["prior"]) for p in points]
     yield Text(
-        "Second: how often are they right? They always guess what seems likelier. This is an "
-        "average over all results that can come out, in which likely ones count most. Results "
-        "that make somebody very sure may be rare, so that less is gained on average. At "
-        f"{percent(even['prior'])}: of 100 guesses {_count(without[-1])} are right without the "
-        f"result, and {_most(even['guess_right'])} with it. The "
-        "table has the same for other suspicions:"
+        "Second: how often is the attacker right? The attacker guesses the likelier answer. This "
+        "is an average over all possible results. Results that make an attacker very confident "
+        f"may be rare, so the average gain is smaller. At {percent(even['prior'])}: "
+        f"{_count(without[-1])} of 100 guesses are right without the result, and "
+        f"{_most(even['guess_right'])} with it. The table has other prior probabilities:"
     )
     rows = (
         (percent(p["prior"]), percent(alone), at_most(p["guess_right"]))
         for p, alone in zip(points, without, strict=True)
     )
-    yield Table(("sure before", "right without it", "with it, at most"), rows, (0, 1, 2))
+    head = ("confidence before", "right without it", "right with it, at most")
+    yield Table(head, rows, (0, 1, 2))
     yield Text(
-        "Use the first table where even one certainty could cause harm, and the second for how "
-        "much a curious person gains on average."
+        "Use the first table if even one confident attacker could cause harm. Use the second for "
+        "the average gain of a curious person."
     )
 
 
@@ -326,11 +329,11 @@ def _several_rows(rows):
     if is_alike and max(deltas):
         but = f" (at delta {one_in(max(deltas))}, with an exception of {one_in(max(rares))})"
     yield Text(
-        "Somebody with several rows is protected less than somebody with one. For k rows "
-        "epsilon is about k times as large, or more. A suspicion about what stands in these "
-        f"rows rises from {percent(rows[0]['prior'])} to at most what the table says{but}, and at "
-        "most this share of guesses about them is right."
-        + (" The exception is ten times delta, or less." if max(rares) else "")
+        "A person with several rows is protected less than a person with one row. For k rows, "
+        "epsilon is about k times as large, or more. The table shows how far confidence in a "
+        f"claim about these rows can rise from {percent(rows[0]['prior'])}{but}, and the largest "
+        "share of right guesses."
+        + (" The exception is at most ten times delta." if max(rares) else "")
     )
     more = () if is_alike else ("at delta", "chance of the exception")
     head = ("rows", "epsilon", "up to", "right", *more)
@@ -355,9 +358,9 @@ def yardstick_of_page(data):
         return
     yield Heading("Is that a strong promise?")
     yield Text(
-        "No law that this report knows of fixes a value of epsilon, and the report gives no "
-        "verdict. For comparison: with delta 0, these values of epsilon let odds grow by at most "
-        f"this factor, and raise a suspicion of {percent(points[0]['prior'])} to at most this:"
+        "This report gives no verdict, and it knows of no law that fixes a value of epsilon. For "
+        "comparison, with delta 0, the table shows the largest factor by which odds grow, and how "
+        f"far confidence can rise from {percent(points[0]['prior'])}:"
     )
     rows = [
         (f"{one['epsilon']:g}", factor(one["epsilon"]), at_most(one["posterior"]))
@@ -371,8 +374,8 @@ def yardstick_of_page(data):
     yield Table(("epsilon", "factor", "up to"), rows, (0, 1, 2))
     if own and own[0].get("except_with_probability"):
         yield Text(
-            "The last line is this result, with the number and the exception of the section "
-            "before. It stands for epsilon and delta together."
+            "The last line is this result, with the exception of the section above. It combines "
+            "epsilon and delta."
         )
 
 
@@ -398,20 +401,20 @@ def _most(share):
 
 
 NEIGHBOURS = {
-    "replace-one": "all that one {unit} contributes is replaced by anything else, even by "
-    "another person's data",
-    "add-remove": "all that one {unit} contributes is added or taken away",
+    "replace-one": "the data of one {unit} are replaced by any other data, even by another "
+    "person's",
+    "add-remove": "the data of one {unit} are added or removed",
 }
 PRESENCE = {
-    "replace-one": "not promised: how many {unit}s there are is public. The promise is only "
-    "that another {unit} in its place would have led to similar results",
-    "add-remove": "yes: the result would be similar without them, and how many {unit}s there are "
-    "is protected, too",
+    "replace-one": "no: the number of {unit}s is public. The promise is that another {unit} in "
+    "the same place would have given similar results",
+    "add-remove": "yes: the result would be similar without them, and the number of {unit}s is "
+    "protected too",
 }
 STATUS = {"covered": "covered", "partly": "partly", "not covered": "NOT COVERED"}
 DECLARED = {
-    "caller": "whoever ran the computation",
-    "default": "nobody knows: the value equals the default",
+    "caller": "the person who ran the computation",
+    "default": "unknown: the value equals the default",
     "data": "nobody: read from the data",
     "library": "a fixed rule of the program",
 }
@@ -435,11 +438,12 @@ def _steps(data):
         return
     yield Heading("What it is made of")
     text = (
-        "A private step has learned from the data, under the promise. A public step has learned "
-        "nothing from them, or somebody declared it public."
+        "A private step learned from the data within the promise. A public step learned nothing "
+        "from the data, or was declared public."
     )
     if any(step["role"] == "frozen" for step in steps):
-        text += " A frozen step was fitted before; if it learned from the data, that counts, too."
+        text += " A frozen step was fitted before. If it learned from the data, its cost is "
+        "included."
     yield Text(text)
     rows = ((s["name"], s["type"], s.get("does") or "", s["role"]) for s in steps)
     yield Table(("step", "type", "what it is for", "role"), rows)
@@ -451,37 +455,38 @@ def _promise(data):
     others = _others(data)
     yield Heading("What is promised")
     yield Text(
-        (f"{others}. The promise, which nothing here checks, is this: " if others else "")
-        + "Random noise was added, so the result is almost equally likely whatever any one "
-        f"{unit} contains. Two numbers, epsilon and delta, say how similar the chances are. “What "
-        "an attacker can learn” explains them."
-        + (" The caveats say why this does not hold as it stands." if held else "")
+        (f"{others}, so this report did not check the promise. " if others else "")
+        + "Random noise was added, so the result is almost equally likely whatever any one {unit} "
+        "contains. Two numbers, epsilon and delta, say how similar the probabilities are. The "
+        "section “What an attacker can learn” explains them."
+        + (" The caveats say under which conditions this holds." if held else "")
     )
     adjacency = section["adjacency"]
     neighbours = NEIGHBOURS.get(adjacency, adjacency).format(unit=unit)
     presence = PRESENCE.get(adjacency, "not told")
     if subject["kind"] == "local":
-        presence = "no: whoever receives what devices send sees which do"
+        presence = "no: whoever receives the messages sees which devices send them"
     yield Fields(
-        ("Against what", f"that somebody can tell from the result whether {neighbours}"),
-        ("Is it hidden that somebody is in the data?", presence.format(unit=unit)),
+        ("Protects against", f"that an attacker can tell from the result whether {neighbours}"),
+        ("Is it hidden that a person is in the data?", presence.format(unit=unit)),
         ("epsilon", _epsilon(section["epsilon"])),
         ("delta", chance_of(section["delta"])),
     )
 
 
 def _public(data):
-    yield Heading("What counts as public, and who said so")
+    yield Heading("What counts as public, and who declared it")
     yield Text(
-        "Nothing protects what is listed here: assume that it can be read off the result. A "
-        "program cannot answer for any of it. Whoever ran the computation, or had it run, does: "
-        "for each line, also for values that equal a default, and for what was read from the data."
+        "The values in this table are not protected: assume that they can be read from the "
+        "result. A program cannot decide whether they are secret. The person responsible for the "
+        "computation must check each line, including values that equal a default or were read "
+        "from the data."
     )
     found = [one["what"] for one in data["public"] if one["declared_by"] == "data"]
     if found:
         yield Text(
             f"Nobody declared these: {', '.join(found)}. They were read from the data, and the "
-            "promise does not cover what they tell. Confirm that they are no secret; otherwise "
+            "promise does not cover what they reveal. Confirm that they are not secret; otherwise "
             "epsilon understates the risk.",
             warns=True,
         )
@@ -497,22 +502,22 @@ def _public(data):
 def _released(data):
     releases = data["releases"]
     section = [(one.get("times") or 1, one.get("size")) for one in releases]
-    yield Heading("What was given out")
+    yield Heading("What was released")
     others = _others(data)
     if others:
         text = (
-            f"{others}. These are the answers that this report knows of. Whether "
-            "anything else was given out, and to whom, it cannot see."
+            f"{others}. These are the answers that this report knows of. It cannot see whether "
+            "anything else was released, and to whom."
         )
     else:
         text = (
-            "Besides what counts as public, the result is made of noisy answers about the data "
-            "and of nothing else. Assume that whoever gets the result can work out these answers; "
-            "the promise covers all of them. To whom they were given this report cannot see."
+            "Apart from public values, the result depends only on the noisy answers listed here. "
+            "Assume that anyone who gets the result can compute these answers; the promise covers "
+            "all of them. This report cannot see who received them."
         )
     if releases and all(one.get("times") and one.get("size") for one in releases):
         answers, numbers = sum(n for n, _ in section), sum(n * size for n, size in section)
-        text += f" There were {answers:,} answers with {numbers:,} numbers in all:"
+        text += f" There were {answers:,} answers with {numbers:,} numbers in total:"
     yield Text(text)
     yield Bullets(*map(_purpose_of, grouped(releases, "step", "purpose", "size")))
 
@@ -537,10 +542,10 @@ def _coefficients(data):
     section = data.get("coefficients")
     if not section:
         return
-    yield Heading("How sure the numbers are")
+    yield Heading("Confidence intervals of the coefficients")
     yield Text(
-        f"An interval holds the coefficient with a chance of {percent(section['level'])}, noise "
-        "and other rows together. Where noise hides a coefficient there is none."
+        f"An interval contains the coefficient with probability {percent(section['level'])}; it "
+        "includes noise and sampling. Where noise hides a coefficient there is no interval."
     )
     rows = []
     for one in section["rows"]:
@@ -562,14 +567,14 @@ def _ledger(data):
     yield Heading("The budget of the data set")
     if not section:
         yield Text(
-            "No ledger was given for this report. Other results from the same data may exist: "
-            "their losses add to the one above, and nothing here counts them."
+            "No ledger was given for this report. Other results from the same data may exist. "
+            "Their cost adds to the cost above and is not counted here."
         )
         return
     yield Text(
-        "A ledger counts what all results from this data set cost together, and refuses what "
-        "would exceed the budget. Who set the budget it does not say. This section names other "
-        "work than the result above."
+        "A ledger adds up the cost of all results from this data set and refuses results that "
+        "would exceed the budget. It does not say who set the budget. This section is also about "
+        "results other than the one above."
     )
     yield Fields(
         ("Ledger", section["name"]),
@@ -581,17 +586,17 @@ def _ledger(data):
     left = [(chance_of(one["delta"]), _least(one["epsilon"])) for one in section["left"]]
     if left:
         yield Text(
-            "One more result could have at most what the line for its delta says. Several results "
-            "share it: what one takes is no longer there for the next."
+            "The table shows the largest epsilon of one more result, by its delta. Several "
+            "further results share it."
         )
         yield Table(("delta of the result", "epsilon left"), left, (0, 1))
     if section["by_label"] or section["by_day"]:
         yield Text(
-            "A charge is one computation, under a label that somebody or the program gave it. Its "
-            "purpose, and who has its result, the ledger does not know. The parts need not sum "
-            "to what is spent: noise of several results is counted together, which is mostly less "
-            "than the sum. All epsilons are at the delta of the ledger, so that a result may have "
-            "another number here than at its own delta."
+            "A charge is one computation, with a label from the caller or the program. The ledger "
+            "does not know its purpose or who has its result. The parts need not add up to the "
+            "total, because the total of several results is mostly less than the sum. All "
+            "epsilons are at the delta of the ledger, so a result may have a different epsilon "
+            "here than at its own delta."
         )
     for name, key in (("label", "by_label"), ("day", "by_day")):
         rows = [(one[name], f"{one['charges']:,}", one["guarantee"]) for one in section[key]]
@@ -619,73 +624,73 @@ def _meaning_of_the_ledger(section):
         )
     ]
     yield Text(
-        f"For somebody who sees all results in the ledger and was {percent(spent['prior'])} sure, "
-        f"the limit on their confidence is: {' and '.join(limits)}{but}."
+        f"For an attacker who sees all results in the ledger and was {percent(spent['prior'])} "
+        f"confident before, the limit on their confidence is {' and '.join(limits)}{but}."
     )
     if is_no_limit(budget["posterior"]):
-        yield Text("So large a budget promises nothing against such a reader.", warns=True)
+        yield Text(
+            "With such a large budget, nothing is promised against this attacker.", warns=True
+        )
     elif budget["posterior"] > 0.99:
         yield Text(
-            "So large a budget hardly limits what can be learned in the worst case.", warns=True
+            "With such a large budget, there is almost no limit in the worst case.", warns=True
         )
 
 
 def _publishing(data):
     yield Heading("May this report be published?")
     ledger = (
-        " The section on the budget is about other results: labels, days and costs. Read "
-        "whether these may be known, or publish the report without that section."
+        " The section on the budget shows labels, days and costs of other results. Check whether "
+        "these may be known, or publish the report without that section."
         if data.get("ledger")
         else ""
     )
     unit, others = data["guarantee"]["unit"], _others(data)
     if others:
         text = (
-            f"{others}, and its names, parameters and texts stand in this report: "
-            f"whether they tell anything about a {unit} is not known."
+            f"{others}, and its names, parameters and texts appear in this report. It is not "
+            f"known whether they reveal anything about a {unit}."
         )
     else:
         text = (
-            "What it shows about this result follows from public and released numbers alone. It "
-            f"tells nothing about a {unit} that the promise does not cover, whether or not the "
-            "result itself is published."
+            "Yes, as far as the promise is concerned: this report uses public and released "
+            "numbers only."
         )
     yield Text(
-        f"{text} But everybody can then read what is listed as public, such as names of columns "
-        f"and labels.{ledger} Whether law or secrecy of other kinds allows it this report cannot "
-        "tell."
+        f"{text} Readers then see what is listed as public, such as column names and "
+        f"labels.{ledger} This report cannot tell whether the law or other confidentiality rules "
+        "allow it."
     )
 
 
 def _questions(data):
     unit = data["guarantee"]["unit"]
-    of_users = "Can somebody be in the data under two ids?"
+    of_users = "Can a person be in the data under two ids?"
     several = of_users if unit == "user" else f"How many people have several {unit}s?"
     yield Heading("What to ask before you agree")
     yield Bullets(
-        f"Is one {unit} what you would protect: one person with all that is theirs, or less? "
-        f"{several}",
-        "Is each thing that is listed as public known to everybody anyway? Who answers for "
-        "that, by name?",
-        "Are you content with how sure an attacker can get, seeing who may look at the "
-        "result and what is at stake for those in the data?",
-        "Must it stay hidden that somebody is in the data?",
-        "Is every other use of the same data charged to the same ledger, who set its budget, "
-        "and who can change it?",
-        "Who may see the machine, its logs and the data themselves, or watch the computation run?",
+        f"Is one {unit} the right unit to protect: all data of one person, or less? {several}",
+        "Is every value that is listed as public really public? Who is responsible for this "
+        "decision, by name?",
+        "Is the largest confidence of an attacker acceptable, given who will see the result and "
+        "the possible harm?",
+        "Must it stay hidden that a person is in the data?",
+        "Is every other use of the same data charged to the same ledger? Who set its budget, and "
+        "who can change it?",
+        "Who has access to the machine, its logs and the data, or can watch the computation run?",
         "How good is the result, and is it worse for small groups?",
-        "What for, on which legal basis and for how long is the result used, and who gets it?",
+        "For which purpose, on which legal basis and for how long is the result used, and who "
+        "gets it?",
     )
 
 
 def _layers(data):
     yield Heading("The layers of NIST SP 800-226")
     yield Text(
-        "A guideline of the US National Institute of Standards and Technology asks about these "
-        "layers. Each rests on those below it: where a lower one fails, those above protect less "
-        "or nothing. Covered means that this report says what there is to say, partly that "
-        "somebody has to add to it, and NOT COVERED that it says nothing, good or bad, and "
-        "somebody else has to look. Nobody outside has checked these lines."
+        "A guideline of the US National Institute of Standards and Technology lists these layers. "
+        "Each layer depends on those below it. Covered means that this report answers the "
+        "question, partly that a person must add to the answer, and NOT COVERED that a person "
+        "must check it. These lines were not checked independently."
     )
     rows = (
         (one["layer"], STATUS.get(one["status"], one["status"]), one["text"])
@@ -696,14 +701,15 @@ def _layers(data):
 
 def _words(data):
     if data.get("glossary"):
-        yield Heading("Words")
+        yield Heading("Glossary")
         yield Fields(*((one["term"], one["meaning"]) for one in data["glossary"]))
 
 
 def _epsilon(value):
     if value is None:
-        return "none: no finite number bounds what is learned"
-    return f"{rounded_up(value)} (0 would tell nothing; the larger, the more can be learned)"
+        return "none: there is no finite limit"
+    return f"{rounded_up(value)} (0 reveals nothing; a larger value allows an attacker to learn "
+    "more)"
 
 
 def _least(value):

@@ -225,18 +225,19 @@ def headline(subject, epsilon, delta, attacker):
     """What a reader must know: how sure an attacker becomes, and under which conditions."""
     unit, what = subject.guarantee.unit, what_it_is(subject.kind, subject.holds_private_numbers)
     told = (
-        f"Suppose that somebody sees {what}, knows everything about all other {unit}s, and thinks "
-        f"a claim about one {unit} is 50:50. {_limit(what, epsilon, delta, attacker)}"
+        f"Assume an attacker who sees {what}, knows all other {unit}s, and thinks a claim about "
+        f"one {unit} is 50:50. {_limit(what, epsilon, delta, attacker)}"
     )
     if is_void(subject.guarantee.caveats):
         reasons = "; ".join(subject.guarantee.caveats)
-        return f"The promise below protects nobody as it stands ({reasons}). Otherwise: {told}"
+        return f"The promise below protects nobody as it stands ({reasons}). Without this: {told}"
     if subject.others:
         told = (
-            f"{subject.others}, and nothing here checks the promise below. If it is kept: {told}"
+            f"{subject.others}, so this report did not check the promise below. If it holds: "
+            f"{told}"
         )
     if subject.guarantee.caveats:
-        return f"{told} This has conditions: {'; '.join(subject.guarantee.caveats)}."
+        return f"{told} Conditions: {'; '.join(subject.guarantee.caveats)}."
     return told
 
 
@@ -247,13 +248,13 @@ def _limit(what, epsilon, delta, attacker):
         size = "No finite epsilon is proven: this"
         if epsilon is not None:
             size = f"Epsilon {rounded_up(epsilon)} is so large that it"
-        return f"{size} promises nothing against such a reader: they may become certain."
+        return f"{size} promises nothing against this attacker, who may become certain."
     rare = even["except_with_probability"]
     but = f", except with a probability of at most {one_in(rare)}{times_delta(rare, delta)}"
     at = f" at delta {delta:g} ({one_in(delta)})" if delta else ", and delta is 0"
     size = "No finite epsilon is proven."
     if epsilon is not None:
-        size = f"The technical name of this is epsilon {rounded_up(epsilon)}{at}."
+        size = f"In technical terms this is epsilon {rounded_up(epsilon)}{at}."
     return (
         f"After seeing {what}, their confidence is at most {percent(even['posterior'])}"
         f"{but if rare else ''}. {size}"
@@ -271,23 +272,25 @@ def floating_point(subject, noises):
         Kinds of the noise that its account names; empty where nothing is known of it.
     """
     if subject.others:
-        yield f"{subject.others}: how numbers are rounded there is not known."
+        yield f"{subject.others}: this report does not know how it rounds numbers."
         return
     yield (
-        "In short: numbers in a computer are rounded, and this has broken such promises before. "
-        "Here rounding was taken into account."
+        "Computers round numbers, and rounding has broken such promises before. This program "
+        "takes rounding into account."
     )
     if noises != {"exponential"}:
         yield (
-            "Noise is a whole number of steps of a public size, and what it is added to is "
-            "rounded to the same steps first: the last digits of what was released tell nothing. "
-            "Rounding is part of each sensitivity."
+            "The exact answer is first rounded to a grid with a public step, and the noise is a "
+            "whole number of steps. The last digits of a released number therefore reveal "
+            "nothing. The rounding is part of each sensitivity."
         )
     yield (
-        "Random numbers are drawn from exactly the distribution that the theorem asks for: where "
-        "usual arithmetic cannot tell how to round, further random bits and more digits do."
+        "Random numbers have exactly the distribution that the theorem requires. Where "
+        "floating-point numbers are not precise enough, the program draws more random bits and "
+        "computes more digits."
         + (
-            " Shares of Gaussian noise differ from it by as little as the proof pays for."
+            " Shares of Gaussian noise differ slightly from it, and the proof accounts for the "
+            "difference."
             if "gaussian_shares" in noises
             else ""
         )
@@ -295,8 +298,8 @@ def floating_point(subject, noises):
     # Selections and counts are of whole numbers, and devices compute without rounding.
     if subject.kind != "local" and noises - {"exponential", "threshold"}:
         yield (
-            "Sums and minimisers that are rounded while they are computed: a proven bound on that "
-            "error is part of their sensitivities. Where none can be proven nothing is released."
+            "Sums and minimisers have rounding errors. A proven bound on this error is part of "
+            "their sensitivity. If no bound can be proven, nothing is released."
         )
 
 
@@ -306,64 +309,65 @@ def randomness(subject):
     is_recorded = any(caveat.startswith(_VOID) for caveat in caveats)
     if is_recorded:
         yield (
-            "Releases were recorded while this was fitted: anyone who has the record has the "
-            "exact answers, and nothing is promised."
+            "The exact answers were recorded for an audit. Anyone who has this record has the "
+            "exact answers, so nothing is promised."
         )
     if any(caveat.startswith(_SEEDED) for caveat in caveats):
         yield (
-            "A seed was given (random_state): anyone who knows or guesses it can compute the "
-            "noise and remove it. The numbers of this report hold only against those who cannot."
+            "A seed was given (random_state). Anyone who knows or guesses it can compute the "
+            "noise and remove it. The numbers in this report hold only against attackers who "
+            "cannot."
         )
         return
     if subject.others:
         yield (
-            f"{subject.others}: where noise came from there, and whether a "
-            "seed was used, is not known."
+            f"{subject.others}: this report does not know how it draws noise, nor whether a seed "
+            "was used."
         )
         return
-    record = "" if is_recorded else ", and exact answers were not recorded for an audit"
+    record = "" if is_recorded else ", and the exact answers were not recorded for an audit"
     yield (
-        "Random bits came from the operating system's generator for cryptography. Where the "
-        "package cryptography was installed, long draws came from AES-256 with a fresh key, which "
-        "serves as a generator here and encrypts no data. No seed was used from which the noise "
-        f"could be computed again{record}."
+        "Random bits came from the operating system's cryptographic generator. If the package "
+        "cryptography was installed, long draws came from AES-256 with a fresh key, used as a "
+        f"generator. No seed was used, so the noise cannot be computed again{record}."
     )
 
 
 _NOT_COVERED = _entries("""
-someone who is in the data more than once: The promise is for one record, which is one row. With k
-    rows epsilon is about k times as large, or more: the section on attackers has a table for some
-    k. How many people have several rows this report cannot see.
-a record that passes twice: Who gives a row to a further call of a stream gives one more record.
-somebody under two names: Whose a row is, is what the caller said. Somebody with two ids is two
-    {unit}s, and what others say of them is not theirs.
-whether somebody takes part: Whoever receives what devices send sees which do.
-whether somebody is in the data at all: How many {unit}s there are is public, and taking one away
-    without another in its place is not what the promise is about. Where it must stay hidden that
-    somebody is in the data, adjacency add-remove promises that, where a method offers it.
-what other programs did: {others}. Nothing here checks the claims made there, whether bounds are
-    enforced, or whether attributes and files hold private numbers. An audit (skdp.audit.replay)
-    can look for faults.
-other uses of the same data: Losses add up: earlier results, statistics, plots and other programs
-    come on top, also for somebody who sees this result and those together. A ledger counts those
-    that are charged to it.
-time, memory and errors: How long the computation takes, how much memory it uses and whether it
-    fails may depend on the data. Nobody who must not know the data should be able to watch it
-    run; this report cannot tell who was.
+someone who is in the data more than once: The promise is for one record, which is one row. For a
+    person with k rows, epsilon is about k times as large, or more; the section on attackers has a
+    table. This report cannot see how many people have several rows.
+a record that passes twice: A row that is given to a second call of a stream counts as a second
+    record.
+a person with two ids: The caller states the owner of each row. A person with two ids counts as
+    two {unit}s. Rows of other people about this person are not protected as theirs.
+whether a person takes part: Whoever receives the messages sees which devices send them.
+whether a person is in the data at all: The number of {unit}s is public. The promise compares data
+    sets in which one {unit} is replaced, not removed. If presence in the data must stay hidden,
+    use adjacency add-remove where a method offers it.
+what other programs did: {others}. This report did not check their claims, whether they enforce
+    bounds, or whether attributes and files hold private numbers. An audit (skdp.audit.replay) can
+    look for faults.
+other uses of the same data: Privacy losses add up. Earlier results, statistics and plots from the
+    same data add to the cost of this one. A ledger counts the results that are charged to it.
+time, memory and errors: The running time, the memory used and errors may depend on the data. Only
+    people who may know the data should be able to watch the computation. This report cannot tell
+    who could.
 what was declared public: Bounds, labels, columns and settings are listed above. If one of them
-    was chosen by looking at these data, more was told of them than this report counts.{found}
-a known seed or a record of the releases: Anyone who knows the noise can remove it{noise}
-the fitted model itself, its copies and its files: It holds private numbers, rows or ids, to go on
-    or to answer with. It must stay with whoever computes. The promise is about what it has
-    released.
-what others tell: Relatives and neighbours are alike: what they contribute may tell about a
-    {unit}. The promise is about what one {unit} contributes.
-the data themselves: Access to the machine, backups, logs, and whoever computes: they see the data
-    as they are. The promise is about what was released.
-what is true of everybody: A model that finds that smokers fall ill says so of smokers who were
-    not in the data, too, and may well be right. Who did not know this before may conclude much
-    about one {unit}, more than the numbers above say, but would conclude nearly the same without
-    that {unit}. The promise bounds what is learned from taking part.
+    was chosen by looking at these data, the true privacy loss is larger than this report
+    says.{found}
+a known seed or a record of the exact answers: Anyone who knows the noise can remove it{noise}
+the fitted model itself, its copies and its files: The model holds private numbers, rows or ids,
+    which it needs to continue or to answer. Keep it where the data are. The promise is about what
+    it has released.
+what other people's data reveal: Relatives and neighbours resemble each other, so their data may
+    reveal something about a {unit}. The promise is about the data of one {unit}.
+the data themselves: People with access to the machine, its backups or its logs can see the data.
+    The promise is about what was released.
+general facts: A model may find that smokers fall ill more often. This applies to every smoker,
+    also to one who is not in the data. An attacker who did not know this fact can learn more
+    about one {unit} than the numbers above say, but would learn nearly the same without that
+    {unit} in the data. The promise limits what is learned because a {unit} takes part.
 """)
 
 
@@ -373,9 +377,9 @@ def not_covered(subject):
     is_listed = {
         "someone who is in the data more than once": unit == "record",
         "a record that passes twice": unit == "record" and kind in ("stream", "network", "local"),
-        "somebody under two names": unit != "record",
-        "whether somebody takes part": kind == "local",
-        "whether somebody is in the data at all": kind != "local"
+        "a person with two ids": unit != "record",
+        "whether a person takes part": kind == "local",
+        "whether a person is in the data at all": kind != "local"
         and subject.guarantee.adjacency == "replace-one",
         "what other programs did": subject.others,
         "the fitted model itself, its copies and its files": subject.holds_private_numbers,
@@ -410,10 +414,10 @@ def _of_the_noise(subject):
     if is_void(subject.guarantee.caveats):
         return ", and it is known here: see the caveats."
     if subject.others:
-        return f". {subject.others}: whether its noise is known this report cannot tell."
+        return f". {subject.others}: this report cannot tell whether its noise is known."
     return (
-        ". Here no seed was used and no exact answer was recorded for an audit. The ledger and "
-        "this report hold no noise."
+        ". Here no seed was used and no exact answer was recorded. The ledger and this report do "
+        "not contain the noise."
     )
 
 
@@ -421,14 +425,14 @@ def layers(subject, epsilon, *, names_theorems):
     """One line for each layer of the pyramid of NIST SP 800-226."""
     guarantee, kind = subject.guarantee, subject.kind
     of_whom = f"One {guarantee.unit}, {guarantee.adjacency}."
-    own = "" if guarantee.unit != "record" else " Persons with several rows are not the unit."
+    own = "" if guarantee.unit != "record" else " A person with several rows is not the unit."
     if subject.others:
-        own += " This is claimed and was not checked."
+        own += " This claim was not checked."
     status = "partly" if subject.others else "covered"
     yield "unit of privacy and definition", status, of_whom + own
     yield _layer_of_epsilon(guarantee, epsilon)
     if subject.others:
-        text = f"{subject.others}: %s were not checked."
+        text = f"{subject.others}: its %s were not checked."
         yield "algorithms", "not covered", text % "claims and bounds"
         yield _layer_of_utility(subject)
         yield "implementation", "not covered", text % "rounding and noise"
@@ -438,26 +442,25 @@ def layers(subject, epsilon, *, names_theorems):
         yield (
             "implementation",
             "partly",
-            "Rounding and random bits are covered as told below. Time, memory and errors are not. "
-            "Whether anybody outside has audited the program, this report does not know.",
+            "Rounding and random bits are covered; see the last sections. Time, memory and errors "
+            "are not. This report does not know whether the program was audited independently.",
         )
     yield (
         "data collection, security and access",
         "not covered",
-        "How the data were gathered, who may read them, and how long they are kept: a program "
-        "cannot see it.",
+        "A program cannot see how the data were collected, who may read them, and how long they "
+        "are kept.",
     )
 
 
 def _layer_of_epsilon(guarantee, epsilon):
     if is_void(guarantee.caveats):
-        return "epsilon", "not covered", "The noise is known, so that epsilon protects nobody."
+        return "epsilon", "not covered", "The noise is known, so epsilon protects nobody."
     if epsilon is None:
         return "epsilon", "not covered", "No finite epsilon is proven."
     text = (
-        f"Epsilon is {rounded_up(epsilon)}, and this report says what it means. Whether that is "
-        "small enough is not for a report to say, but for whoever answers for the data, seeing "
-        "what is at stake: therefore only partly."
+        f"Epsilon is {rounded_up(epsilon)}, and this report says what that means. The person "
+        "responsible for the data must decide whether it is small enough."
     )
     return "epsilon", "partly", text
 
@@ -465,70 +468,71 @@ def _layer_of_epsilon(guarantee, epsilon):
 def _layer_of_algorithms(guarantee, kind, names_theorems):
     declared = any("public" in caveat for caveat in guarantee.caveats)
     each = "Each answer names its theorem" if names_theorems else "Some answers name no theorem"
-    text = f"{each}. Bounds are enforced, not assumed: what exceeds one is clipped or refused."
+    text = f"{each}. Bounds are enforced: values beyond a bound are clipped or refused."
     if kind == "local":
-        text += " How many contributions a user makes is declared, and nothing can check it."
+        text += " The number of contributions of a user is declared and cannot be checked."
     stated = any(caveat.startswith("stated") for caveat in guarantee.caveats)
     if stated:
-        text += " In how many calls a user comes is stated, and nothing checks it."
+        text += " The number of calls with data of one user is stated and is not checked."
     if any(caveat.startswith("secure sums") for caveat in guarantee.caveats):
-        text += " That no more nodes drop out or collude than is tolerated is assumed."
+        text += " It is assumed that no more nodes drop out or collude than the stated number."
         stated = True
     if declared:
-        text += " Steps that the caller has declared public are not checked."
+        text += " Steps that the caller declared public are not checked."
     return "algorithms", "partly" if declared or stated or kind == "local" else "covered", text
 
 
 def _layer_of_utility(subject):
     if subject.kind == "evaluation":
         lost = any(score.says_nothing for score in subject.fitted.values.values())
-        told = "Some of these scores are lost in the noise. The others" if lost else "These scores"
+        told = "Some of these scores are hidden by noise. The others" if lost else "These scores"
         text = (
-            f"{told} have intervals for noise and sampling. Whether small groups fare worse than "
-            "others is not measured."
+            f"{told} have confidence intervals for noise and sampling. This report does not "
+            "measure whether results are worse for small groups."
         )
         return "utility and bias", "partly", text
     text = (
-        "How good the result is, and whether small groups fare worse than others under the noise, "
-        "is not measured here. Measuring it on the same data is one more use of them, with a "
-        "budget of its own."
+        "This report does not measure how good the result is, nor whether it is worse for small "
+        "groups. Measuring this on the same data is another use of them and needs its own budget."
     )
     return "utility and bias", "not covered", text
 
 
 GLOSSARY = _entries("""
 differential privacy: A promise about a computation with random noise: its result is almost
-    equally likely, whatever one of those in the data contributes.
-unit: Who or what is protected: one record is one row of the data; one user is all rows of one
-    person or body.
-adjacency: Which change the promise is about: replace-one is one unit with other values, while the
-    number of units is public; add-remove is one unit that is there or not.
-odds: How often something is so, against how often it is not: a chance of 10 % is odds of 1 to 9,
-    or 0.11.
-epsilon: Limits how much can be learned about one unit, by how far the odds of a suspicion can
-    move. If delta is 0: by a factor of exp(epsilon) at most, always. exp(1) is 2.7, exp(2) is
-    7.4, exp(3) is 20, exp(5) is 148.
-delta: A small probability that the limit of epsilon leaves out: with a positive delta the odds
-    can move a little further, and in rare cases without limit. It should be far below one over
-    the number of units.
-noise: Random numbers that are added, so that nobody can tell what one unit contributed.
-seed: A number from which a program makes its random numbers, the same ones each time.
-sensitivity: How far one unit can move an exact answer, by the bounds that are enforced.
-scale: How large the noise is. Of Gaussian noise it is the standard deviation: about two thirds of
+    equally likely whatever the data of any one unit are.
+unit: Who or what is protected. A record is one row of the data. A user is all rows of one person
+    or organisation.
+adjacency: The change that the promise hides. With replace-one, the values of one unit change, and
+    the number of units is public. With add-remove, one unit is in the data or not.
+odds: The probability of a claim divided by the probability of its opposite. A probability of 10 %
+    is odds of 1 to 9, or 0.11.
+epsilon: Limits how much can be learned about one unit: if delta is 0, the odds of any claim
+    change by a factor of at most exp(epsilon). exp(1) is 2.7, exp(2) is 7.4, exp(3) is 20, exp(5)
+    is 148.
+delta: A small probability that the limit of epsilon fails. With a positive delta the odds can
+    change a little more, and in rare cases without limit. Delta should be far below one divided
+    by the number of units.
+noise: Random numbers that are added to an answer, so that the data of one unit are hidden.
+seed: A number from which a program computes its random numbers. The same seed gives the same
+    numbers.
+sensitivity: The largest change of an exact answer when the data of one unit change, given the
+    enforced bounds.
+scale: The size of the noise. For Gaussian noise it is the standard deviation: about two thirds of
     all draws are smaller.
-mu: Of Gaussian noise: how many scales one unit can move the answer. The squares of several
-    answers add up.
-rho: As mu, of zero-concentrated differential privacy: adds up over answers.
-second moments: Sums of products of two columns: how much columns vary, and how they vary
-    together.
-gradient: How the data would change the model at some point. A descent follows noisy sums of
-    gradients, step by step, to the model.
-selection: Which of several public candidates suits the data, chosen at random. Its range limits
-    what it tells, as epsilon does.
-composition: What several answers from the same data cost together.
-budget: What all results from one data set may cost together, as somebody decided.
-ledger: A file that counts what all results from one data set cost, and refuses what exceeds the
-    budget.
+mu: For Gaussian noise, the sensitivity divided by the scale. The squared mu of several answers
+    add up.
+rho: The parameter of zero-concentrated differential privacy. The rho of several answers add up.
+second moments: Sums of products of two columns. They show how much columns vary, and how they
+    vary together.
+gradient: The direction in which the data would change the model. Gradient descent follows noisy
+    sums of gradients, step by step.
+selection: A random choice among public candidates that favours those that suit the data. Its
+    range limits what it reveals, as epsilon does.
+composition: The total cost of several answers from the same data.
+budget: The largest total cost that is allowed for all results from one data set.
+ledger: A file that adds up the cost of all results from one data set and refuses results that
+    would exceed the budget.
 """)
 
 
@@ -539,9 +543,9 @@ _SUSPICION = 0.1  # of examples
 _TIMES = 10.0  # an exception may be so many times as likely as delta, and costs log(10 / 9)
 # Between delta and that probability: which one is meant where both stand in a report.
 WHY_TEN_TIMES = (
-    "Delta itself is not the probability that this limit fails. Epsilon and delta alone "
-    "give no limit on confidence that fails as rarely as delta; this one fails at most ten times "
-    "as often."
+    "Delta itself is not the probability that this limit fails. From epsilon and delta alone, no "
+    "limit on confidence can be proven that fails as rarely as delta. This limit fails with at "
+    "most ten times that probability."
 )
 _YARDSTICK = (0.1, 1.0, 3.0, 10.0)
 
@@ -595,12 +599,12 @@ def _rare(guarantee):
 def _sentence(subject):
     unit = subject.guarantee.unit
     told = (
-        f"Assume the worst: an attacker who knows all other {unit}s, all settings, and this "
-        "report. The numbers follow from the promise alone, for whatever is asked about one "
-        f"{unit}, and for this result alone. Most attackers get less far."
+        f"This section assumes the worst: an attacker who knows all other {unit}s, all settings "
+        f"and this report. The numbers follow from the promise, for any claim about one {unit}, "
+        "and for this result alone. Most attackers learn less."
     )
     if is_void(subject.guarantee.caveats):
-        told += " They hold only against those who do not know the noise."
+        told += " They hold only against attackers who do not know the noise."
     return told
 
 
@@ -609,23 +613,21 @@ def _exception(guarantee, rare, delta, loss):
     if loss is None:
         return "No limit is proven."
     if all(is_no_limit(largest_posterior(guarantee, prior, rare)) for prior in PRIORS):
-        return "So large an epsilon sets no limit: an attacker may become certain."
+        return "With such a large epsilon there is no limit: an attacker may become certain."
     if not rare:
         return (
-            "There is no exception: whatever the result, the odds of a suspicion grow by a factor "
-            f"of {factor(loss)} at most, which is exp(epsilon)."
+            "There is no exception: for every result, the odds of a claim grow by a factor of at "
+            f"most {factor(loss)}, which is exp(epsilon)."
         )
     times = times_delta(rare, delta)
     why = f" {WHY_TEN_TIMES}" if times else ""
     return (
-        f"The exception has a probability of at most {one_in(rare)}{times}. "
-        "Then nothing is promised, and an attacker may become certain. It lies in the noise of "
-        f"this one result, and is there for each suspicion about each {unit}: of 100,000 {unit}s "
-        "with one suspicion each it can be expected to happen to "
-        f"{_many(1e5 * rare)} at most.{why} A looser limit fails less often. In "
-        f"this table the odds of a suspicion grow by a factor of {factor(loss)} at most, and for "
-        f"this limit the exception is proven. It is exp({rounded_up(loss)}): this number takes "
-        "the place of epsilon here."
+        f"The exception has a probability of at most {one_in(rare)}{times}. If it happens, "
+        "nothing is promised, and an attacker may become certain. The probability is for each "
+        f"claim about each {unit}: with one claim about each of 100,000 {unit}s, the exception is "
+        f"expected for at most {_many(1e5 * rare)} of them.{why} A looser limit fails less often. "
+        f"In this table the odds of a claim grow by a factor of at most {factor(loss)}, which is "
+        f"exp({rounded_up(loss)}): {rounded_up(loss)} replaces epsilon here."
     )
 
 

@@ -266,7 +266,7 @@ def test_users_are_told_of_where_they_are_the_unit():
     assert report.data["guarantee"]["unit"] == "user"
     assert "other users" in report.data["headline"]
     uncovered = [one["what"] for one in report.data["not_covered"]]
-    assert "somebody under two names" in uncovered
+    assert "a person with two ids" in uncovered
     assert "someone who is in the data more than once" not in uncovered
     assert "500" not in {row["value"] for row in report.data["public"]}
 
@@ -287,12 +287,12 @@ def test_what_holds_private_numbers_stays_with_the_curator(kind):
     data = privacy_report(model).data
     VALIDATOR.validate(data)
     assert data["headline"].startswith(
-        "Suppose that somebody sees all that this model has released,"
+        "Assume an attacker who sees all that this model has released,"
     )
     assert "the fitted model itself, its copies and its files" in not_covered_of(data)
     if kind == "stream":  # what it gives away has none of it
         data = privacy_report(model.released()).data
-        assert data["headline"].startswith("Suppose that somebody sees this model,")
+        assert data["headline"].startswith("Assume an attacker who sees this model,")
         assert "the fitted model itself, its copies and its files" not in not_covered_of(data)
 
 
@@ -322,7 +322,7 @@ def test_an_epsilon_that_limits_nothing_is_said_to_promise_nothing(delta):
     report = privacy_report(DPLogisticRegression(epsilon=50.0, delta=delta).fit(X, y))
     VALIDATOR.validate(report.data)
     assert report.data["headline"].endswith(
-        "Epsilon 50 is so large that it promises nothing against such a reader: they may become "
+        "Epsilon 50 is so large that it promises nothing against this attacker, who may become "
         "certain."
     )
     for page in (str(report), report.to_markdown(), report.to_html()):

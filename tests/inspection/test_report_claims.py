@@ -17,24 +17,24 @@ from skdp.model_selection import DPGridSearch
 from skdp.preprocessing import DPQuantileScaler
 from skdp.privacy import ApproxDP
 
-ROUNDING = "a proven bound on that error is part of their sensitivities"
+ROUNDING = "A proven bound on this error is part of their sensitivity"
 # Each is true of an estimator of this package, and of no other is it known.
 OF_OURS = (
     ROUNDING,
-    "Here rounding was taken into account",
-    "Noise is a whole number of steps of a public size",
-    "Random bits came from the operating system's generator",
+    "This program takes rounding into account",
+    "the noise is a whole number of steps",
+    "Random bits came from the operating system's cryptographic generator",
     "No seed was used",
     "Here no seed was used and no exact answer was recorded",
-    "Bounds are enforced, not assumed",
+    "Bounds are enforced",
     "Rounding and random bits are covered",
-    "noisy answers about the data and of nothing else",
+    "depends only on the noisy answers",
     "the promise covers all of them",
-    "follows from public and released numbers alone",
-    "from public and released numbers alone.",
-    "a row that exceeds it is scaled down",
-    "computed by rules from public and from released numbers",
-    "The proof says more than epsilon and delta",
+    "uses public and released numbers only",
+    "from public and released numbers only.",
+    "a longer row is scaled down",
+    "computed by rules from public and released numbers",
+    "The proof is stronger than epsilon and delta",
 )
 
 
@@ -103,7 +103,7 @@ def test_nothing_is_said_of_other_programs_that_is_not_known(kind):
     public = ("scores",) if kind == "search of scikit-learn" else ()
     data, page = told_of(OTHERS[kind](*rows()), public=public)
     assert data["subject"]["third_party"] == [name]
-    assert data["headline"].startswith(f"{name} is not part of skdp, and nothing here checks")
+    assert data["headline"].startswith(f"{name} is not part of skdp, so this report did not check")
     of_the_container = "computed by rules" if kind in ("pipeline", "search") else None
     for sentence in OF_OURS:
         if of_the_container is None or not sentence.startswith(of_the_container):

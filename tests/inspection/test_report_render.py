@@ -65,10 +65,10 @@ def test_the_page_stands_alone_and_has_no_scripts():
 
 FIRST = (
     "Dr Adams",  # who answers
-    "each record in the data",  # for whom
+    "each record, which is one row of the data",  # for whom
     "DPPipeline: Steps that prepare and learn.",  # what
     "epsilon 1 at delta 1e-06",  # at what cost
-    "all charges together cost epsilon=1.1",
+    "the total of all charges is epsilon=1.1",
     "73.2 %",  # how sure somebody becomes
     "Caveat: random",  # what limits the promise
     "Not protected: classes",
@@ -109,7 +109,7 @@ def test_what_is_not_known_is_left_out(write):
         release |= {"step": None, "times": None, "size": None, "share": None, "sensitivity": None}
     page = write(data)
     assert "No ledger was given" in page
-    assert "no finite number" in page
+    assert "there is no finite limit" in page
     assert "None" not in page and "nan" not in page.replace("finance", "")
     for absent in ("Rests on", "guesses blindly", "share: ", "Caveat", "Further numbers"):
         assert absent not in page
