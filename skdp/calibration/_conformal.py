@@ -167,7 +167,7 @@ class RankSelection:
             epsilon=self.epsilon,
             spread=2 * unit,
             random_state=noise,
-            purpose="score that most rows do not exceed",
+            purpose="quantile of the scores",
         )
         return float(edges[int(place) + 1])
 

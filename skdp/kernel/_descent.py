@@ -572,7 +572,7 @@ class FeatureDescent:
         largest = schedule.clip_norm
         limits = data.residual_limits(whitening, largest)
         guarantees = plan.step_guarantees(schedule.shares)
-        purpose = "sum of the gradients at a released point, one step of a descent"
+        purpose = "sum of clipped gradients, one step of gradient descent"
         weights = np.zeros(data.n_features)
         velocity, mean = np.zeros((2, data.n_features))
         for step in with_progress(range(N_STEPS), "noisy gradient steps", N_STEPS):

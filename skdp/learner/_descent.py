@@ -59,7 +59,7 @@ def release_agreement(
         sensitivity=1.0,
         error=ROUNDING_OF_CAP,
         random_state=noise,
-        purpose="how far the rows of a user agree",
+        purpose="agreement of the gradients of a user's rows",
     )
     return min(max(float(released) / n_users, 0.0), 1.0)
 
@@ -1186,7 +1186,7 @@ class NoisyDescent:
                 error=error,
                 lattice=lattice,
                 random_state=noise,
-                purpose="sum of the gradients at a released point, one step of a descent",
+                purpose="sum of clipped gradients, one step of gradient descent",
             )
             step = capped_sum.coordinates.back(released)
             if self.penalty > 0.0:

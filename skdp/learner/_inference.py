@@ -83,7 +83,7 @@ class Moments:
 
 
 def release_moments(data: RowBlocks, *, guarantee: GaussianDP, noise: NoiseSource) -> Moments:
-    """Release sums of products of rows with each other and with their targets, in one release.
+    """Release sums of moments of rows and targets, in one release.
 
     Privacy: satisfies ``guarantee``. With R the bound on the norm of a row x, and targets y in
     [-1, 1], a row adds ``(x x' / R^2, x y / R, k y^2)``, where entries beside the diagonal count
@@ -117,7 +117,7 @@ def release_moments(data: RowBlocks, *, guarantee: GaussianDP, noise: NoiseSourc
         sensitivity=sensitivity,
         error=sums.ROUNDING_SHARE * sensitivity,
         random_state=noise,
-        purpose="products of rows with each other and with their targets",
+        purpose="moments of rows and targets",
     )
     level = law.level(len(released)) * sensitivity
     d = data.n_features
@@ -476,7 +476,7 @@ class CutShares:
             law=law,
             sensitivity=math.sqrt(size),
             random_state=noise,
-            purpose="by how much rows were shortened, and how many targets and residuals cut",
+            purpose="shares of clipped rows, targets and residuals",
         )
         n_units = run.known_n_samples
         run.found |= {"cut": total / n_units, "n_units": n_units}

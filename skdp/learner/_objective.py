@@ -547,7 +547,7 @@ class ObjectivePerturbation:
             sensitivity=2 * (tolerance + rounding) / law.penalty,
             error=0.0,  # it is what the noise is for
             random_state=noise,
-            purpose="error of the solver, which noise covers",
+            purpose="solver error, masked by noise",
         )
 
     def learn(self, run: Run, noise: NoiseSource) -> None:

@@ -197,7 +197,7 @@ class RowNorm:
             epsilon=epsilon,
             spread=_GRID_PARTS,
             random_state=noise,
-            purpose="norm that hardly any row exceeds",
+            purpose="row norm for clipping",
         )
         return int(place)
 
@@ -211,7 +211,7 @@ class RowNorm:
             sensitivity=sensitivity,
             error=0.0,
             random_state=noise,
-            purpose="numbers of rows by their length",
+            purpose="numbers of rows by row norm",
         )
         exceed = np.cumsum(released)[:-1]  # each norm but the first
         deviations = law.scale * sensitivity * np.sqrt(np.arange(1, _GRID_CELLS))
@@ -262,7 +262,7 @@ class RowCount:
             sensitivity=1.0,
             error=sums.ROUNDING_SHARE,
             random_state=noise,
-            purpose="how many there are",
+            purpose="number of records or users",
         )
         return max(1.0, float(count))
 
@@ -722,7 +722,7 @@ def release_slope(
         sensitivity=sensitivity,
         error=ERROR_SHARE,
         random_state=noise,
-        purpose="how the likelihood changes with the length of the scores",
+        purpose="derivatives of the log-likelihood by the scale of the scores",
     )
     slope, curvature = (float(value) / n_samples for value in released / units)
     deviation = law.level(1) * sensitivity / n_samples

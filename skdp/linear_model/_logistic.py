@@ -178,9 +178,9 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
     **Users.** With ``groups`` the guarantee is for users: it covers all rows of a user, however
     many. The gradient of a user is the mean of the gradients of the user's rows, shortened to one
     cap. So noise and rules are those for as many rows as there are users, and ``C`` weighs a sum
-    over users. With a positive ``delta`` one noisy number tells how far the rows of a user agree;
-    where they do not, the cap is smaller, and the noise with it. How many rows a user has is
-    private; who the users are is public under "replace-one". Only the mechanism "gradient" can do
+    over users. With a positive ``delta`` a noisy mean of the agreement of each user's gradients is
+    released; where it is low, the cap and the noise are smaller. The number of rows of a user is
+    private; the users are public under "replace-one". Only ``mechanism="gradient"`` supports
     this, and "auto" then stands for it.
 
     **Weights.** A weight multiplies what a row adds to each release, so that the largest weight

@@ -114,7 +114,7 @@ class ChoiceRelease:
             epsilon=self.epsilon,
             spread=spread,
             random_state=noise,
-            purpose="which of the candidates loses least",
+            purpose="candidate with the smallest loss",
         )
         return int(place)
 

@@ -308,7 +308,7 @@ class BoundedSums(AdditiveRelease):
             math.fsum((factor * np.clip(row, *bounds)).tolist())
             for factor, row, bounds in zip(factors, numbers, self.bounds, strict=True)
         ]
-        purpose = "sums over the rows, of which scores are made"
+        purpose = "sums over the rows, from which scores are computed"
         return self._noisy(sums, noise, _SUM_ERROR * len(sums), purpose) / factors
 
 
