@@ -6,7 +6,7 @@ import sys
 from docutils import nodes
 from latex2mathml.converter import convert
 
-sys.path.insert(0, os.path.dirname(__file__))  # where gallery_order is
+sys.path.insert(0, os.path.dirname(__file__))  # where flow and gallery_order are
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 from skdp import __version__ as release
@@ -22,6 +22,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",  # pictures of displays.rst
+    "flow",  # pictures at the top of guides
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
