@@ -10,11 +10,12 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._random._source import NoiseSource
-from skdp._validation import fraction, plain_arguments, short_repr
+from skdp._validation import fraction, is_auto, plain_arguments, short_repr
 from skdp.calibration._after_fit import AfterFit, codes_of, log_odds
 from skdp.mechanisms import select
 from skdp.mechanisms._cells import counts_below
 from skdp.metrics._releases import public_range
+from skdp.pipeline._wrappers import learner_of
 from skdp.privacy import ApproxDP, BoundedRangeDP, GaussianDP, Guarantee
 from skdp.rows._users import USER_PARTS, Users
 
@@ -484,11 +485,14 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
 
     def _check(self):
         super()._check()
-        self._length()
+        last = learner_of(self.estimator)
+        learns = getattr(last, "y_bounds", ()) is None or is_auto(getattr(last, "y_bounds", ()))
+        if self._is_frozen or not learns:
+            self._length(self.estimator.estimator if self._is_frozen else self.estimator)
 
-    def _length(self):
-        """Of the range of the target."""
-        model = self.estimator.estimator if self._is_frozen else self.estimator
+    @staticmethod
+    def _length(model):
+        """Of the range of the target, public or learned by the model."""
         y_range = public_range(model, None)
         return y_range.high - y_range.low
 
@@ -499,11 +503,11 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
 
     def _numbers(self, model, said, y):
         residuals = y - np.asarray(said("predict"), dtype=np.float64).ravel()
-        residuals = np.abs(residuals) / self._length()
+        residuals = np.abs(residuals) / self._length(model)
         return np.where(np.isfinite(residuals), residuals, math.inf)
 
     def _keep(self, found, model):
-        self.half_width_ = found * self._length()
+        self.half_width_ = found * self._length(model)
 
     def predict_interval(self, X):
         """Interval of each row.

@@ -136,8 +136,11 @@ def _scaled(model, alpha):
     return float(alpha) / (model.x_norm**2 if model.kernel == "linear" else 1.0)
 
 
-def _plan_features(model, target, n_samples, n_features):
-    """Release of a function on features, from public numbers."""
+def _plan_features(model, target, n_samples, n_features, most=None):
+    """Release of a function on features, from public numbers.
+
+    ``most`` is the largest weight of a row, None where rows have no weights.
+    """
     size, squared = model._size(target, n_samples, n_features), model.loss == "squared"
     mechanism = model.mechanism
     if mechanism == "auto" and target.delta == 0.0:
@@ -151,6 +154,9 @@ def _plan_features(model, target, n_samples, n_features):
     growth = _LIMIT_GROWTH if mechanism == "gradient" else 1.0
     _descent.check_features(target, n_samples, n_features, size, rule=rule, growth=growth)
     penalty = None if is_auto(model.alpha) else _scaled(model, model.alpha)
+    if most is not None and penalty is not None:  # the objective is that over the largest weight
+        penalty /= most
+        between(*_LIMIT_PENALTIES, **{"alpha over max_sample_weight": penalty})
     cap = model._cap()
     if mechanism == "gradient":
         return _descent.FeatureDescent.plan(target, clip_norm=cap, penalty=penalty or 0.0)
@@ -366,10 +372,10 @@ class DPKernelRidge(BaseKernelRegressor):
     "sufficient_statistics". Otherwise use
     :func:`~skdp.preprocessing.bound_contributions`.
 
-    **Weights.** ``sample_weight`` multiplies what a row adds to each release. The sum of weights
-    takes 2 % of the budget where rules read the number of rows, and its place. The guarantee holds
-    for weights that are each a function of their own row and of public or released numbers, and
-    says so as a caveat.
+    **Weights.** ``sample_weight`` multiplies what a row adds to each sum that is released. The sum
+    of weights takes 2 % of the budget where rules read the number of rows, and replaces it. The
+    guarantee holds if each weight is a function of its own row and of public or released numbers;
+    ``guarantee_`` states this as a caveat.
 
     One random number that is added to the whole function, as in the paper's Lemma 1, would protect
     nothing: it cancels in the difference of two predictions.
@@ -559,8 +565,10 @@ class DPKernelRidge(BaseKernelRegressor):
             target = self._target(unit, n_units)
 
             def planned(rest):
-                plan = _plan_queries if self.release == "query" else _plan_features
-                return plan(self, rest, n_units, X.shape[1])
+                if self.release == "query":
+                    return _plan_queries(self, rest, n_units, X.shape[1])
+                most = None if data.weights is None else self._most_weight
+                return _plan_features(self, rest, n_units, X.shape[1], most)
 
             bounds_plan, release, guarantee = self._with_bounds(target, n_units, planned)
             learner.warn_of_delta(self, n_units, unit)
@@ -570,7 +578,7 @@ class DPKernelRidge(BaseKernelRegressor):
             *streams, bounds_state = self._random_streams(_LIMIT_STREAMS)
             bounds = self.y_bounds
             if bounds_plan is not None:
-                bounds = bounds_plan(y, noise_source(bounds_state), users)
+                bounds = bounds_plan(y, noise_source(bounds_state), users, data.weights)
             bounds = TargetRange.of(bounds)
             if bounds_plan is not None:
                 warn_of_an_end(bounds, self.y_search_range)

@@ -378,10 +378,15 @@ class JointSteps(_Inference):
         if not self.loss.has_joint_curvature:
             # The noise of a curvature that is paid for hides what steps leave.
             is_near = is_near and step.curvature.strength >= 0.5
-        elif run.data.shares is None:
+        elif run.data.users is None:
             # Both traces have one mean where scores are log-odds. Where classes are separated, or
             # nearly, and scores are on their way to be long, residuals are too small for them.
-            is_near = is_near and step.ratio >= 0.5
+            # Squares have the squares of weights, whose sum is no less than the square of the sum
+            # of weights over the number of rows.
+            least = 0.5
+            if run.data.weights is not None and self.guarantee.adjacency == "replace-one":
+                least *= min(run.known_n_samples / run.data.n_units, 1.0)
+            is_near = is_near and step.ratio >= least
         run.weights, run.has_scale = weights[np.newaxis], True
         deviations = np.sqrt(np.diag(step.noise))
         run.spread = CoefficientNoise("approximation", deviations, step.noise)

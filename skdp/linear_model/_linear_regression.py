@@ -120,10 +120,11 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
     many, who count by their means. Intervals are then for a sample of users, whose rows may depend
     on each other.
 
-    **Weights.** ``sample_weight`` multiplies what a row adds to each release. The sum of weights
-    takes 2 % of the budget and the place of the number of rows in all rules. The guarantee holds
-    for weights that are each a function of their own row and of public or released numbers, and
-    says so as a caveat.
+    **Weights.** ``sample_weight`` multiplies what a row adds to each sum that is released. The sum
+    of weights takes 2 % of the budget and replaces the number of rows in all rules. The guarantee
+    holds if each weight is a function of its own row and of public or released numbers;
+    ``guarantee_`` states this as a caveat. Where rows are few, standard errors are upper bounds
+    unless all weights are near ``max_sample_weight``.
 
     References
     ----------

@@ -183,13 +183,13 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
     private; the users are public under "replace-one". Only ``mechanism="gradient"`` supports
     this, and "auto" then stands for it.
 
-    **Weights.** A weight multiplies what a row adds to each release, so that the largest weight
-    that is allowed, ``max_sample_weight`` times the largest of ``class_weight``, multiplies the
-    sensitivity. With k as the largest, the objective is k times one with weights of at most 1 and
-    the penalty ``1 / (k C)``. With ``C="auto"`` only ratios of weights count. The sum of
-    ``sample_weight`` takes 2 % of the budget and the place of the number of rows in all rules.
-    The guarantee holds for weights that are each a function of their own row and of public or
-    released numbers, and says so as a caveat.
+    **Weights.** A weight multiplies what a row adds to each sum that is released; ``x_norm_`` is
+    read from all rows alike. The largest weight k is ``max_sample_weight`` times the largest of
+    ``class_weight`` and multiplies the sensitivity: the objective is k times one with weights of
+    at most 1 and the penalty ``1 / (k C)``. With ``C="auto"`` only ratios of weights count. The
+    sum of ``sample_weight`` takes 2 % of the budget and replaces the number of rows in all rules.
+    The guarantee holds if each weight is a function of its own row and of public or released
+    numbers; ``guarantee_`` states this as a caveat.
 
     References
     ----------

@@ -323,8 +323,8 @@ def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
             y_bounds = None if isinstance(own, str) else own
     if y_bounds is None:
         raise ValueError(
-            "y_bounds must be (low, high), public: without it scores of a regressor have no "
-            "bounded range; got None."
+            "y_bounds of the evaluation or of the regressor must be (low, high), public: without "
+            "it, residuals have no bounded range; got None."
         )
     found = TargetRange.of(y_bounds)
     if not found.high - found.low <= _WIDEST:

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import log_expit, log_ndtr, ndtri_exp
 
 from skdp._defaults import kernel as defaults
 from skdp._defaults import pipeline as preparing
@@ -38,6 +38,8 @@ R = TypeVar("R", bound=Release)
 # where they need more.
 _SHARE, _PURE_SHARE = float(defaults.BOUNDS_SHARE), float(defaults.SHARE)
 _MOST_SHARE = float(preparing.MOST_PREPARING)
+# Medians of so many times fewer rows than always suffice are mostly right.
+_FEWER = 4.0
 _TOLERANCE_LEAST = 1e-5  # of the least budget, above what is needed
 _NARROWEST = 1e-6  # search range beside its largest value: cells are far from the digits of floats
 
@@ -199,7 +201,11 @@ class TargetBounds:
         )
 
     def __call__(
-        self, y: np.ndarray, noise: NoiseSource, users: Users | None = None
+        self,
+        y: np.ndarray,
+        noise: NoiseSource,
+        users: Users | None = None,
+        weights: np.ndarray | None = None,
     ) -> tuple[float, float]:
         """Release the bounds.
 
@@ -212,18 +218,30 @@ class TargetBounds:
         users : Users, default=None
             Owners of the rows if the target is for them.
 
+        weights : ndarray of shape (n_samples,), default=None
+            Rows of weight 0 do not count. Others count alike.
+
         Returns
         -------
         (float, float)
+            (-1, 1), with a warning, where the released number of rows is too small for medians.
         """
         column, selections = np.reshape(y, (-1, 1)), self.selections
+        if weights is not None:
+            column = np.where(weights[:, np.newaxis] > 0.0, column, np.nan)
         if isinstance(selections, QuantileRelease):
             level = selections.level(len(y) if users is None else users.n_users, noise)
             if selections.is_enough(level[0]):
                 bounds, _ = selections.bounds(column, noise, users, level=level, keep_sign=True)
                 low, high = bounds[0].tolist()
                 return low, high
-            selections = MedianRelease.in_place_of(selections)  # of a private number of rows
+            # Of a private number of rows.
+            selections = MedianRelease.in_place_of(selections)
+            low, high = self.search_range
+            is_within = low <= -1.0 and high >= 1.0
+            if is_within and _FEWER * selections.epsilon < least_median_range(max(level[0], 1.0)):
+                warn_of_bounds(None)
+                return -1.0, 1.0
         low, high = selections(column, noise, users, keep_sign=True)[0].tolist()
         return low, high
 
@@ -333,7 +351,7 @@ class BoundsStage:
         rows, bounds = run.rows, self.bounds
         if isinstance(bounds, TargetBounds):
             search_range = bounds.search_range
-            bounds = TargetRange.of(bounds(rows.codes, noise, rows.users))
+            bounds = TargetRange.of(bounds(rows.codes, noise, rows.users, rows.weights))
             warn_of_an_end(bounds, search_range)
         scale = bounds
         if self.is_even:
@@ -364,13 +382,12 @@ def gaussian_of_range(width: float) -> float:
     is below the corner it is below all of it. The corner asks most of mu at ``t = width / 2``,
     where both errors are ``1 / (1 + exp(width / 2))``.
     """
-    return float(-2.0 * ndtri(1.0 / (1.0 + math.exp(width / 2.0))))
+    return float(-2.0 * ndtri_exp(log_expit(-width / 2.0)))
 
 
 def range_of_gaussian(mu: float) -> float:
     """Range of a selection that satisfies Gaussian differential privacy of this mu."""
-    right = float(ndtr(mu / 2.0))
-    return 2.0 * math.log(right / (1.0 - right)) / _UP_RANGE
+    return 2.0 * float(log_ndtr(mu / 2.0) - log_ndtr(-mu / 2.0)) / _UP_RANGE
 
 
 @lru_cache(maxsize=256)

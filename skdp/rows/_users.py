@@ -672,14 +672,16 @@ def checked_weights(sample_weight: Any, n_samples: int, most: float) -> np.ndarr
     if sample_weight is None:
         return None
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        given = np.asarray(sample_weight)
+        is_number = given.dtype.kind in "biufO"
+        weights = given.astype(np.float64) if is_number else np.empty((0, 0))
     except Exception:  # whose words may hold values
         weights = np.empty((0, 0))
     is_masked = np.ma.is_masked(sample_weight)
     if is_masked or weights.shape != (n_samples,) or not (weights >= 0.0).all():
         raise ValueError(
             "sample_weight must hold one number a row, in one dimension, none of them negative, "
-            "missing or masked; got others."
+            "missing or masked; got others. Of a column give its values, sample_weight=X[name]."
         )
     return np.floor(np.minimum(weights / most, 1.0) * _FINEST_WEIGHT) / _FINEST_WEIGHT
 

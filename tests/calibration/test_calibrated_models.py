@@ -30,7 +30,12 @@ from skdp.calibration._conformal import RankSelection, ranks_for_noise
 from skdp.exceptions import BudgetExceededError, PrivacyWarning
 from skdp.inspection import privacy_report
 from skdp.kernel import DPKernelRidge
-from skdp.linear_model import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from skdp.linear_model import (
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+)
 from skdp.model_selection import DPGridSearch
 from skdp.pipeline import DPPipeline, guarantee_of
 from skdp.preprocessing import DPQuantileScaler, make_private_preprocessor
@@ -191,8 +196,8 @@ def test_sets_need_rows_and_a_public_number_of_them():
         DPConformalClassifier(DPLogisticRegression(), level=0.95, epsilon=0.5).fit(X, y)
     with pytest.raises(ValueError, match="adjacency must be 'replace-one': the level"):
         around(DPConformalClassifier, adjacency="add-remove", holdout=None).fit(X, y)
-    with pytest.raises(ValueError, match="y_bounds must be"):
-        around(DPConformalRegressor, DPKernelRidge()).fit(X, y)
+    with pytest.raises(ValueError, match="y_bounds of the evaluation or of the regressor must be"):
+        around(DPConformalRegressor, DPPoissonRegressor()).fit(X, y)
     three = np.arange(200) % 3
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         around(DPThresholdClassifier).fit(X, three)
@@ -599,6 +604,16 @@ def test_a_pipeline_has_intervals_where_its_last_step_has():
     pipeline = DPPipeline(steps, epsilon=4.0, delta=DELTA, random_state=0).fit(X, y)
     low, high = pipeline.predict_interval(X).T
     assert np.mean((low <= y) & (y <= high)) > 0.85 and not hasattr(pipeline, "predict_set")
+
+
+def test_intervals_are_in_units_of_bounds_that_the_model_has_learned():
+    X, y = rows()
+    inner = DPKernelRidge()
+    model = DPConformalRegressor(inner, epsilon=4.0, delta=DELTA, random_state=0)
+    found = model.fit(X, 1e7 * y)
+    low, high = found.predict_interval(X).T
+    assert np.mean((low <= 1e7 * y) & (1e7 * y <= high)) > 0.85
+    assert 1e6 < found.half_width_ < 1e8
 
 
 def test_rows_of_a_source(tmp_path):

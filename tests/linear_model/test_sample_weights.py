@@ -266,8 +266,9 @@ def test_what_makes_weights_of_all_rows_is_refused():
         [None] * 600,
         np.ma.masked_equal(np.ones(600), 1.0),
         [1j] * 600,
+        np.full(600, "2020-01-01", dtype="datetime64[D]"),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_bad_weights_are_refused_before_a_charge(weights):
     X, y = problem("logistic")
@@ -311,3 +312,37 @@ def test_weights_belong_to_a_last_step_that_takes_them():
         DPPipeline([("clip", RowNormClipper())]).fit(X, y, clip__sample_weight=weights)
     with pytest.raises(ValueError, match="sample_weight must be None with release='query'"):
         weighted("ridge", release="query", n_queries=2).fit(X, y * 0.5, sample_weight=weights)
+
+
+def test_a_fixed_penalty_is_over_the_largest_weight():
+    X, y = problem("ridge", 2000)
+    for options in ({}, DELTA, dict(mechanism="sufficient_statistics", **DELTA)):
+        model = DPKernelRidge(1e3, alpha=300.0, random_state=0, **RIDGE, **options)
+        sizes = []
+        for most, weight in ((1.0, 1.0), (10.0, 10.0), (10.0, 1.0)):
+            model.set_params(max_sample_weight=most)
+            weights = np.full(len(X), weight)
+            sizes.append(model.fit(X, y, sample_weight=weights).predict(X).std())
+        assert abs(sizes[2] / sizes[0] - 1.0) < 0.1 and sizes[1] > 1.5 * sizes[0]
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_separated_classes_have_no_intervals_with_weights_either(adjacency):
+    X, _ = problem("intervals", 3000)
+    y = (X[:, 0] > 0.0).astype(int)
+    model = weighted("intervals", epsilon=3.0, adjacency=adjacency)
+    refused = 0
+    for seed in range(3):
+        model.set_params(random_state=seed)
+        found = model.fit(X, y, sample_weight=np.ones(len(X))).summary_
+        refused += np.isnan(found.conf_int()).all()
+    assert refused >= 2
+
+
+@pytest.mark.parametrize("name", ["least squares", "ridge", "ridge by gradients"])
+def test_rows_of_weight_zero_say_nothing_of_learned_bounds(name):
+    X, y = problem(name.replace("least squares", "ridge"), 4000)
+    y = np.where(np.arange(4000) % 5, y, 1e6)
+    model = weighted(name, y_bounds="auto")
+    low, high = model.fit(X, y, sample_weight=np.arange(4000) % 5 > 0).y_bounds_
+    assert -5.0 < low < high < 5.0

@@ -228,3 +228,21 @@ def test_a_selection_satisfies_the_mu_that_is_stated_for_its_range():
         # No smaller mu is enough where log ratios are half of the width.
         right = 1.0 / (1.0 + np.exp(-width / 2.0))
         assert GaussianDP(0.999 * mu).delta_at(0.0) < 2.0 * right - 1.0 <= gaussian[0] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_a_private_number_of_few_rows_warns_and_takes_the_unit(name):
+    X, y = large(60)
+    model = REGRESSORS[name]
+    options = dict(adjacency="add-remove", random_state=0, y_bounds=None)
+    model = model.__class__(**{**model.get_params(), **options})
+    with pytest.warns(UserWarning, match="y_bounds is None: targets outside of"):
+        model.fit(X, y)
+    assert model.y_bounds_ == (-1.0, 1.0)
+
+
+def test_bounds_are_learned_for_a_large_epsilon():
+    X, y = large(200)
+    for epsilon in (1e4, 1e6):
+        low, high = DPLinearRegression(epsilon, random_state=0).fit(X, y).y_bounds_
+        assert 1e7 < low < high < 3e7
