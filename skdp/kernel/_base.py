@@ -182,10 +182,11 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
         """
         if self.y_bounds is not None or not self._may_learn_bounds:
             return is_auto(self.y_bounds)
-        if not is_auto(self.residual_cap):  # which is in units of the target
+        # A cap is in units of the target. Of a private number of rows nobody knows whether bounds
+        # would be noise.
+        if not is_auto(self.residual_cap) or target.adjacency != "replace-one":
             return False
-        public = n_units if target.adjacency == "replace-one" else None
-        return target.epsilon >= TargetBounds.least_epsilon(target, n_samples=public)
+        return target.epsilon >= TargetBounds.least_epsilon(target, n_samples=n_units)
 
     def _with_bounds(self, target, n_units, planned):
         """Plan a release and, where the target's bounds are to be learned, these before it.

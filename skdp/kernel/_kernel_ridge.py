@@ -286,8 +286,8 @@ class DPKernelRidge(BaseKernelRegressor):
         low and a high quantile, as far out as the number of rows times this share allows, and
         moved outwards somewhat. Fewer rows take up to half of the budget, and if this tells no
         quantiles, bounds follow from the median and the median distance from it. None is "auto"
-        where the budget and the number of rows are enough for that and ``residual_cap`` is "auto",
-        and otherwise (-1, 1), with a warning.
+        under "replace-one" where the budget and the number of rows are enough for that and
+        ``residual_cap`` is "auto", and otherwise (-1, 1), with a warning.
 
     y_search_range : (float, float), default=(-1e12, 1e12)
         Public range in which bounds are looked for. It may be far too wide: its cells widen

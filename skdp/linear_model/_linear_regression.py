@@ -38,8 +38,9 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
 
     y_bounds : (float, float) or "auto", default=None
         Public bounds on the target, which is clipped to them. "auto" releases them first, for 5 %
-        of the squared mu, or up to half of it where rows are few. None is "auto" where the budget
-        and the number of rows are enough for that, and otherwise (-1, 1), with a warning.
+        of the squared mu, or up to half of it where rows are few. None is "auto" under
+        "replace-one" where the budget and the number of rows are enough for that, and otherwise
+        (-1, 1), with a warning.
 
     y_search_range : (float, float), default=(-1e12, 1e12)
         Public range in which bounds are looked for.

@@ -38,8 +38,6 @@ R = TypeVar("R", bound=Release)
 # where they need more.
 _SHARE, _PURE_SHARE = float(defaults.BOUNDS_SHARE), float(defaults.SHARE)
 _MOST_SHARE = float(preparing.MOST_PREPARING)
-# Medians of so many times fewer rows than always suffice are mostly right.
-_FEWER = 4.0
 _TOLERANCE_LEAST = 1e-5  # of the least budget, above what is needed
 _NARROWEST = 1e-6  # search range beside its largest value: cells are far from the digits of floats
 
@@ -224,7 +222,6 @@ class TargetBounds:
         Returns
         -------
         (float, float)
-            (-1, 1), with a warning, where the released number of rows is too small for medians.
         """
         column, selections = np.reshape(y, (-1, 1)), self.selections
         if weights is not None:
@@ -235,13 +232,7 @@ class TargetBounds:
                 bounds, _ = selections.bounds(column, noise, users, level=level, keep_sign=True)
                 low, high = bounds[0].tolist()
                 return low, high
-            # Of a private number of rows.
-            selections = MedianRelease.in_place_of(selections)
-            low, high = self.search_range
-            is_within = low <= -1.0 and high >= 1.0
-            if is_within and _FEWER * selections.epsilon < least_median_range(max(level[0], 1.0)):
-                warn_of_bounds(None)
-                return -1.0, 1.0
+            selections = MedianRelease.in_place_of(selections)  # of a private number of rows
         low, high = selections(column, noise, users, keep_sign=True)[0].tolist()
         return low, high
 
@@ -290,8 +281,8 @@ class BoundsStage:
         Parameters
         ----------
         y_bounds : (float, float), "auto" or None
-            None is "auto" where half of the budget is enough, and otherwise (-1, 1) with a
-            warning.
+            None is "auto" where the number of rows is public and half of the budget is enough,
+            and otherwise (-1, 1) with a warning.
 
         search_range : (float, float)
             Public.
@@ -311,7 +302,9 @@ class BoundsStage:
         -------
         stage, rest
         """
-        if y_bounds is None or is_auto(y_bounds):
+        # Of a private number of rows nobody knows whether bounds would be noise.
+        may_learn = y_bounds is None and n_units is not None
+        if may_learn or is_auto(y_bounds):
             found = cls._learned(search_range, n_units, is_even, budget)
             if found is not None:
                 return found

@@ -95,8 +95,8 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
     y_bounds : (float, float) or "auto", default=None
         Public bounds of the target. Targets outside are clipped; predictions stay within. With
         "chunk", "auto" learns them from the first call, within the budget. None is "auto" with
-        "chunk", where the budget and the number of rows of the first call are enough for that, and
-        otherwise (-1, 1), with a warning.
+        "chunk" and "replace-one", where the budget and the number of rows of the first call are
+        enough for that, and otherwise (-1, 1), with a warning.
 
     y_search_range : (float, float), default=(-1e12, 1e12)
         Public range in which bounds are looked for.
