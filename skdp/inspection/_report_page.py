@@ -183,7 +183,7 @@ def first_page_of(data):
         ("Who is protected", UNITS.get(unit, f"each {unit} in the data")),
         ("Cost of this result", _cost(section)),
         ("Ledger", _charged(data.get("ledger"))),
-        ("Who answers for it", stated.get("responsible") or f"not stated: {'_' * 30}"),
+        ("Person responsible", stated.get("responsible") or f"not stated: {'_' * 30}"),
     )
     yield from _how_sure(data)
     found = [one["what"] for one in data["public"] if one["declared_by"] == "data"]

@@ -345,9 +345,9 @@ def test_what_the_caller_says_of_the_data_is_told_as_it_is():
     first = str(report).partition("\nDetails\n")[0]
     told = dict(re.split(r"  +", line, maxsplit=1) for line in first.splitlines() if "  " in line)
     assert (told["Data"], told["Purpose"]) == ("visits 2025", "not stated")
-    assert told["Who answers for it"] == "Dr Adams"
+    assert told["Person responsible"] == "Dr Adams"
     nobody = " ".join(str(privacy_report(model)).split())
-    assert "Who answers for it not stated: ____" in nobody  # to be filled in by hand
+    assert "Person responsible not stated: ____" in nobody  # to be filled in by hand
     with pytest.raises(ValueError, match="purpose must be a string or None; got 3"):
         privacy_report(model, purpose=3)
 
