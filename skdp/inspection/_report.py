@@ -393,7 +393,7 @@ def _balance(ledger):
         )
     told = ledger._summary()
     return {
-        "name": Path(ledger.path).name if ledger.path else "in memory",
+        "name": Path(ledger.path).name if ledger.path else "in memory, not in a file",
         "unit": told.spent.unit,
         "adjacency": told.spent.adjacency,
         "budget": _point(told.budget, at_length=True),
@@ -463,7 +463,9 @@ def public_of(subject):
     """
     guarantee, found = subject.guarantee, []
     if guarantee.adjacency == "replace-one" and subject.kind != "local":
-        note = "the number is not protected; the promise is about their values"
+        note = (
+            f"the number is not protected; the promise is about the values in a {guarantee.unit}"
+        )
         value = "public, and not read by this report"
         found.append(_entry(f"number of {guarantee.unit}s", value, "library", note))
     found += _of_the_budget("", subject.fitted)

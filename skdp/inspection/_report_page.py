@@ -231,8 +231,10 @@ def _how_sure(section):
     )
     rows = zip((percent(point["prior"]) for point in points), limits, strict=True)
     yield Table(("confidence before", "confidence after, at most"), rows, (0, 1))
+    alone = "These limits are for this result alone. Other results from the same data add to them."
     if times_delta(rare, section["guarantee"]["delta"]):
-        yield Text(WHY_TEN_TIMES)
+        alone = f"{alone} {WHY_TEN_TIMES}"
+    yield Text(alone)
 
 
 def _others(data):
@@ -330,9 +332,9 @@ def _several_rows(rows):
         but = f" (at delta {one_in(max(deltas))}, with an exception of {one_in(max(rares))})"
     yield Text(
         "A person with several rows is protected less than a person with one row. For k rows, "
-        "epsilon is about k times as large, or more. The table shows how far confidence in a "
-        f"claim about these rows can rise from {percent(rows[0]['prior'])}{but}, and the largest "
-        "share of right guesses."
+        "epsilon is about k times as large, or more. The third column shows how far confidence in "
+        f"a claim about these rows can rise from {percent(rows[0]['prior'])}{but}. The last column "
+        "is the largest share of right guesses."
         + (" The exception is at most ten times delta." if max(rares) else "")
     )
     more = () if is_alike else ("at delta", "chance of the exception")
@@ -456,7 +458,7 @@ def _promise(data):
     yield Heading("What is promised")
     yield Text(
         (f"{others}, so this report did not check the promise. " if others else "")
-        + "Random noise was added, so the result is almost equally likely whatever any one {unit} "
+        + f"Random noise was added, so the result is almost equally likely whatever one {unit} "
         "contains. Two numbers, epsilon and delta, say how similar the probabilities are. The "
         "section “What an attacker can learn” explains them."
         + (" The caveats say under which conditions this holds." if held else "")
@@ -586,15 +588,15 @@ def _ledger(data):
     left = [(chance_of(one["delta"]), _least(one["epsilon"])) for one in section["left"]]
     if left:
         yield Text(
-            "The table shows the largest epsilon of one more result, by its delta. Several "
-            "further results share it."
+            "The table shows the largest epsilon of one more result, by its delta. If there are "
+            "several further results, they share it. A result with a larger delta is refused."
         )
         yield Table(("delta of the result", "epsilon left"), left, (0, 1))
     if section["by_label"] or section["by_day"]:
         yield Text(
             "A charge is one computation, with a label from the caller or the program. The ledger "
-            "does not know its purpose or who has its result. The parts need not add up to the "
-            "total, because the total of several results is mostly less than the sum. All "
+            "does not know its purpose or who has its result. The total is mostly less than the "
+            "sum of the parts, because noise of several results is composed exactly. All "
             "epsilons are at the delta of the ledger, so a result may have a different epsilon "
             "here than at its own delta."
         )
@@ -708,8 +710,7 @@ def _words(data):
 def _epsilon(value):
     if value is None:
         return "none: there is no finite limit"
-    return f"{rounded_up(value)} (0 reveals nothing; a larger value allows an attacker to learn "
-    "more)"
+    return f"{rounded_up(value)} (0 reveals nothing; a larger value reveals more)"
 
 
 def _least(value):

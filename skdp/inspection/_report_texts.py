@@ -362,12 +362,14 @@ the fitted model itself, its copies and its files: The model holds private numbe
     it has released.
 what other people's data reveal: Relatives and neighbours resemble each other, so their data may
     reveal something about a {unit}. The promise is about the data of one {unit}.
+accuracy and fairness: This report does not measure how good the result is, nor whether it is
+    worse for small groups.
 the data themselves: People with access to the machine, its backups or its logs can see the data.
     The promise is about what was released.
 general facts: A model may find that smokers fall ill more often. This applies to every smoker,
-    also to one who is not in the data. An attacker who did not know this fact can learn more
-    about one {unit} than the numbers above say, but would learn nearly the same without that
-    {unit} in the data. The promise limits what is learned because a {unit} takes part.
+    also to one who is not in the data. Such a fact can change confidence by more than the numbers
+    above say, but it would do so without that {unit} in the data too. The promise limits what is
+    learned because a {unit} takes part.
 """)
 
 
@@ -383,6 +385,7 @@ def not_covered(subject):
         and subject.guarantee.adjacency == "replace-one",
         "what other programs did": subject.others,
         "the fitted model itself, its copies and its files": subject.holds_private_numbers,
+        "accuracy and fairness": kind != "evaluation",
         "the data themselves": kind != "local",
     }
     found = ["columns"] if getattr(fitted, "n_features_in_", None) is not None else []
@@ -510,9 +513,9 @@ odds: The probability of a claim divided by the probability of its opposite. A p
 epsilon: Limits how much can be learned about one unit: if delta is 0, the odds of any claim
     change by a factor of at most exp(epsilon). exp(1) is 2.7, exp(2) is 7.4, exp(3) is 20, exp(5)
     is 148.
-delta: A small probability that the limit of epsilon fails. With a positive delta the odds can
-    change a little more, and in rare cases without limit. Delta should be far below one divided
-    by the number of units.
+delta: A small number, roughly the probability that the limit of epsilon fails. With a positive
+    delta the odds can change a little more, and in rare cases without limit. Delta should be far
+    below one divided by the number of units.
 noise: Random numbers that are added to an answer, so that the data of one unit are hidden.
 seed: A number from which a program computes its random numbers. The same seed gives the same
     numbers.
@@ -543,9 +546,8 @@ _SUSPICION = 0.1  # of examples
 _TIMES = 10.0  # an exception may be so many times as likely as delta, and costs log(10 / 9)
 # Between delta and that probability: which one is meant where both stand in a report.
 WHY_TEN_TIMES = (
-    "Delta itself is not the probability that this limit fails. From epsilon and delta alone, no "
-    "limit on confidence can be proven that fails as rarely as delta. This limit fails with at "
-    "most ten times that probability."
+    "The limit fails with a probability of at most ten times delta, not of delta: from epsilon "
+    "and delta alone, no limit on confidence can be proven that fails more rarely."
 )
 _YARDSTICK = (0.1, 1.0, 3.0, 10.0)
 

@@ -112,6 +112,8 @@ def test_reports_of_all_kinds_keep_to_the_schema_and_can_be_read(kind, tmp_path)
     assert report.data["subject"]["kind"] == KINDS[kind]
     for told in (str(report), report.to_markdown(), report.to_html(), report._repr_html_()):
         assert "NIST SP 800-226" in told
+    # No name in a text was left unfilled; parameters may be dicts.
+    assert not re.search(r"\{[a-z_.(]+[)}]", re.sub(r"\{'.*?\}", "", report.to_text()))
     for suffix in ("txt", "md", "html", "json"):
         report.save(tmp_path / f"report.{suffix}")
         assert (tmp_path / f"report.{suffix}").stat().st_size > 2000
