@@ -333,8 +333,8 @@ def _several_rows(rows):
     yield Text(
         "A person with several rows is protected less than a person with one row. For k rows, "
         "epsilon is about k times as large, or more. The third column shows how far confidence in "
-        f"a claim about these rows can rise from {percent(rows[0]['prior'])}{but}. The last column "
-        "is the largest share of right guesses."
+        f"a claim about these rows can rise from {percent(rows[0]['prior'])}{but}. The last "
+        "column is the largest share of right guesses."
         + (" The exception is at most ten times delta." if max(rares) else "")
     )
     more = () if is_alike else ("at delta", "chance of the exception")
