@@ -215,6 +215,10 @@ class AfterFit(
         return len(classes)
 
     @property
+    def _takes_columns(self):
+        return bool(getattr(self.estimator, "_takes_columns", False))
+
+    @property
     def _is_frozen(self) -> bool:
         return isinstance(self.estimator, FrozenEstimator)
 

@@ -485,7 +485,10 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
 
     def _check(self):
         super()._check()
-        last = learner_of(self.estimator)
+        last = self.estimator
+        while getattr(last, "steps", None):
+            last = last.steps[-1][1]
+        last = learner_of(last)
         learns = getattr(last, "y_bounds", ()) is None or is_auto(getattr(last, "y_bounds", ()))
         if self._is_frozen or not learns:
             self._length(self.estimator.estimator if self._is_frozen else self.estimator)

@@ -321,6 +321,8 @@ def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
         if y_bounds is None:
             own = getattr(last, "y_bounds", None)
             y_bounds = None if isinstance(own, str) else own
+        if y_bounds is None and hasattr(last, "y_max"):
+            y_bounds = 0.0, float(last.y_max)
     if y_bounds is None:
         raise ValueError(
             "y_bounds of the evaluation or of the regressor must be (low, high), public: without "

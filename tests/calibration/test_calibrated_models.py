@@ -196,8 +196,6 @@ def test_sets_need_rows_and_a_public_number_of_them():
         DPConformalClassifier(DPLogisticRegression(), level=0.95, epsilon=0.5).fit(X, y)
     with pytest.raises(ValueError, match="adjacency must be 'replace-one': the level"):
         around(DPConformalClassifier, adjacency="add-remove", holdout=None).fit(X, y)
-    with pytest.raises(ValueError, match="y_bounds of the evaluation or of the regressor must be"):
-        around(DPConformalRegressor, DPPoissonRegressor()).fit(X, y)
     three = np.arange(200) % 3
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         around(DPThresholdClassifier).fit(X, three)
@@ -614,6 +612,23 @@ def test_intervals_are_in_units_of_bounds_that_the_model_has_learned():
     low, high = found.predict_interval(X).T
     assert np.mean((low <= 1e7 * y) & (1e7 * y <= high)) > 0.85
     assert 1e6 < found.half_width_ < 1e8
+    pipeline = DPPipeline([("scale", DPQuantileScaler()), ("model", DPKernelRidge())])
+    found = clone(model).set_params(estimator=pipeline).fit(X, 1e7 * y)
+    assert 1e6 < found.half_width_ < 1e8
+    counts = np.random.default_rng(0).poisson(3.0, len(X))
+    poisson = DPPoissonRegressor(y_max=20.0)
+    assert 1.0 < clone(model).set_params(estimator=poisson).fit(X, counts).half_width_ < 20.0
+
+
+def test_columns_are_prepared_as_for_the_model_within():
+    X, y = rows()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    widths = []
+    for last in (DPKernelRidge(y_bounds=(-1, 1)), DPConformalRegressor(DPKernelRidge())):
+        steps = [("prepare", make_private_preprocessor()), ("model", last)]
+        pipeline = DPPipeline(steps, epsilon=8.0, delta=DELTA, random_state=0).fit(frame, y)
+        widths.append(pipeline.steps_[-1][1].n_features_in_)
+    assert widths == [3, 3]
 
 
 def test_rows_of_a_source(tmp_path):
