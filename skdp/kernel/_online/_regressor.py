@@ -375,6 +375,8 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
         BudgetExceededError
             If the ledger cannot pay for one more release; the old model stays.
         """
+        if has_begun(self) and getattr(self._stream.release, "bounds", None) is None:
+            warn_of_bounds(self.y_bounds)
         return self._advance(X, y, groups)
 
     def released(self):
