@@ -1,20 +1,21 @@
 """
-Hospitals on several machines
-=============================
+Decentralised learning on several machines
+==========================================
 
-Eight hospitals learn together, each in a process of its own or two in one, and the rows of a
-hospital never leave its process. Every process runs this script with the rows of its own nodes::
+Eight hospitals learn together, with one or two hospitals per process. The rows of a hospital never
+leave its process. Every process runs this script with the rows of its own nodes::
 
     pip install "skdp[mpi]" mpich
     OMP_NUM_THREADS=1 mpiexec -n 4 python -m mpi4py examples/distributed_mpi.py
 
-Started alone, without ``mpiexec``, one process plays all eight. On several machines install the
-same environment on each and start it with ``mpiexec -hosts first,second -n 4 ...``, over a network
-that you trust, as MPI does not encrypt. :doc:`/distributed_mpi` has the steps, for Slurm too.
+Without ``mpiexec``, one process simulates all eight. For several machines, install the same
+environment on each and start the script with ``mpiexec -hosts first,second -n 4 ...``. Use a
+trusted network, because MPI does not encrypt. :doc:`/distributed_mpi` has the steps, also for
+Slurm.
 
 The rows are the Adult census if the environment variable SKDP_DATA names a folder that has it, and
-else the breast cancer data that come with scikit-learn. It takes a few seconds and prints; it has
-no figure, because it is not run here.
+the breast cancer data from scikit-learn otherwise. The script takes a few seconds. It prints
+results and has no figure, because it is not run for this page.
 """
 
 import os
@@ -33,20 +34,20 @@ from skdp.topology import make_topology
 N_NODES = 8
 
 # %%
-# Each process loads the rows of its own nodes only. Bounds and categories are public: all
-# processes use the same, and none looks at another's rows to find them.
+# Each process loads only the rows of its own nodes. Bounds and categories are public and the same
+# for all processes, so no process reads the rows of another.
 
 
 def adult(nodes):
-    """Rows, labels and owners of some nodes, and rows to test with; all bounds are public."""
+    """Return rows, labels and owners of some nodes, and test rows; all bounds are public."""
     from skdp.datasets import fetch_adult
 
     train, test = fetch_adult("train"), fetch_adult("test")
     prepare = make_public_preprocessor(
         train.bounds, train.categories, log=["capital-gain", "capital-loss"]
     )
-    # Elsewhere each process would open a file of its own. Here they share one, and a row belongs
-    # to a node by its position.
+    # In practice each process opens its own file. Here they share one, and the position of a row
+    # determines its node.
     owner = np.arange(len(train.data)) % N_NODES
     here = np.isin(owner, nodes)
     X = prepare.fit_transform(train.data[here])
@@ -54,7 +55,7 @@ def adult(nodes):
 
 
 def breast_cancer(nodes):
-    """As `adult`; every fifth row is for the test."""
+    """Return the data as `adult` does; every fifth row is a test row."""
     # Ranges of thirty measurements: means, standard errors and extremes.
     means = [(5, 30), (5, 40), (30, 200), (0, 2500), (0, 0.2)]
     means += [(0, 0.4), (0, 0.5), (0, 0.25), (0, 0.4), (0, 0.1)]
@@ -69,12 +70,12 @@ def breast_cancer(nodes):
 
 
 # %%
-# All processes make the same model and fit it together. Each gives its own rows, and has the same
-# coefficients afterwards.
+# All processes create the same model and fit it together. Each passes its own rows, and all get
+# the same coefficients.
 
 
 def main():
-    """Fit, and let the process of node 0 report."""
+    """Fit the model and print results in the process of node 0."""
     engine = MPIEngine()
     nodes = engine.nodes(N_NODES)
     folder = os.environ.get("SKDP_DATA")
@@ -91,16 +92,16 @@ def main():
         n_nodes=N_NODES,
         # A link fails in one round of five.
         topology=make_topology("ring", N_NODES, edge_probability=0.8),
-        classes=classes,  # public: no process looks at another's labels
+        classes=classes,  # public: no process reads the labels of another
         engine=engine,
     )
     model.fit(X, y, node)
 
     if 0 in nodes:
-        # Test rows are nobody's private records here: scores of private ones would cost budget.
+        # Test rows are public here; scores of private rows would cost budget.
         print(f"{name}: {N_NODES} nodes, {len(nodes)} of them here with {len(y)} rows")
         print(f"{model.n_samples_seen_} rows used in {model.n_rounds_} rounds")
-        print(f"accuracy on {len(y_test)} other rows: {model.score(X_test, y_test):.4f}")
+        print(f"accuracy on {len(y_test)} test rows: {model.score(X_test, y_test):.4f}")
         print(f"distance of the nodes from their mean: {model.consensus_distance_:.3f}")
         print(f"guarantee: {model.guarantee_}")
 

@@ -1,9 +1,9 @@
 """
-A private learner of your own: a random forest
-==============================================
+A custom private learner: random forest
+=======================================
 
-Splits are drawn at random from public ranges, so that they read no row. One noisy sum counts the
-classes in the leaves of all trees.
+Splits are drawn at random from public ranges, so they do not depend on the rows. One noisy sum
+counts the classes in the leaves of all trees.
 """
 
 # %%
@@ -23,16 +23,17 @@ class RandomForest(ClassifierMixin, PrivateEstimator):
     Parameters
     ----------
     bounds : (float, float), default=(0.0, 1.0)
-        Public range of every feature, which thresholds are drawn from.
+        Public range of every feature, from which thresholds are drawn.
 
     n_trees, depth : int
-        A row is in one leaf of each tree. So more trees are smoother and noisier.
+        Number and depth of trees. A row is in one leaf of each tree, so more trees give smoother
+        predictions and more noise.
 
     seed : int, default=0
-        Of the splits, which are public.
+        Seed of the splits, which are public.
 
     classes : array-like, default=None
-        Public list of labels. None takes those in ``y``, as if they were public.
+        Public list of labels. None uses the labels in ``y`` and treats them as public.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class RandomForest(ClassifierMixin, PrivateEstimator):
         self.counts_ = np.maximum(counts, 0.0)
 
     def _leaves(self, X):
-        """Number of the leaf of each row in each tree, over all trees."""
+        """Return the index of the leaf of each row in each tree, over all trees."""
         rng = np.random.default_rng(self.seed)
         # Splits of one depth are the same in a tree: an oblivious tree.
         features = rng.integers(X.shape[1], size=(self.n_trees, self.depth))
@@ -87,13 +88,13 @@ class RandomForest(ClassifierMixin, PrivateEstimator):
         return own + np.arange(self.n_trees) * 2**self.depth
 
     def predict_proba(self, X):
-        """Probabilities: the mean over trees of the shares of the classes in a row's leaves."""
+        """Return probabilities: the mean over trees of the class shares in a row's leaves."""
         leaves = self._leaves(self.validated(X))
         counts = self.counts_ + 1.0
         shares = counts / counts.sum(axis=1, keepdims=True)
         return shares[leaves].mean(axis=1)
 
     def predict(self, X):
-        """Most probable class of each row."""
+        """Return the most probable class of each row."""
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]

@@ -1,9 +1,9 @@
 """
-A private learner of your own: Poisson regression
-=================================================
+A custom private learner: Poisson regression
+============================================
 
-The loss says how steep it can be, the learner says what it releases. Checks, users, the charge,
-the guarantee, pipelines, searches and audits come with the base class.
+The loss states its Lipschitz constant, and the learner plans its releases. The base class provides
+checks, users, the charge, the guarantee, pipelines, searches and audits.
 """
 
 # %%
@@ -15,7 +15,7 @@ from skdp.learner import Loss, NoisyDescent, PrivateEstimator, RowCount, Sequenc
 
 
 class PoissonLoss(Loss):
-    """``exp(z) - y z`` at scores z, straight where ``exp(z)`` would be above ``most``."""
+    """Poisson loss ``exp(z) - y z`` of scores z, linear where ``exp(z)`` exceeds ``most``."""
 
     lipschitz = curvature = heaviest = most = 20.0
 
@@ -29,7 +29,7 @@ class PoissonLoss(Loss):
 
 
 class PoissonRegressor(RegressorMixin, PrivateEstimator):
-    """Counts from 0 to 20, of rows whose norm is at most 1."""
+    """Poisson regression for counts from 0 to 20 and rows with norm at most 1."""
 
     def plan(self, public):
         sizes = dict(n_features=public.n_features, row_norm=public.row_norm(1.0))

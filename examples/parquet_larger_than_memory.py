@@ -1,9 +1,10 @@
 """
-Rows that do not fit into memory
-================================
+Fitting rows that do not fit into memory
+========================================
 
-Writes a folder of Parquet, 20 million rows of 20 columns as it is (1.6 GB), and fits a private
-model to it. The rows are read in parts, so that the memory it takes does not grow with them::
+This script writes a folder of Parquet files, by default 20 million rows of 20 columns (1.6 GB),
+and fits a private model to it. The rows are read in parts, so memory use does not grow with the
+number of rows::
 
     python examples/parquet_larger_than_memory.py [number of rows] [folder]
 """
@@ -28,7 +29,7 @@ NAMES = [f"measure {j}" for j in range(N_FEATURES)]
 
 
 def write(folder, n_rows, seed):
-    """Write rows of single precision, of norm 1 at most, with a label."""
+    """Write single-precision rows with norm at most 1 and a label."""
     rng = np.random.default_rng(seed)
     weights = np.random.default_rng(0).normal(size=N_FEATURES)
     for start in range(0, n_rows, AT_ONCE):
@@ -50,11 +51,11 @@ def main(n_rows=20_000_000, folder=None):
 
         began = time.perf_counter()
         model = DPLogisticRegression(epsilon=1.0, delta=1e-9).fit(train, "ill")
-        print(f"{n_rows:,} rows were fitted in {time.perf_counter() - began:.0f} seconds.")
+        print(f"Fitted {n_rows:,} rows in {time.perf_counter() - began:.0f} seconds.")
         print(model.guarantee_)
         print(dp_evaluate(model, test, "ill", epsilon=1.0))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"At most {peak:,.0f} MB of memory were in use.")
+        print(f"Peak memory: {peak:,.0f} MB.")
 
 
 if __name__ == "__main__":

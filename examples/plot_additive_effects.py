@@ -2,15 +2,15 @@
 What does each column add?
 ==========================
 
-A linear model on splines is additive: each column has a curve of its own, and the score is their
-sum. Splines on public knots cost no budget, and the curves of a private model come with the band
-of its noise. No row is looked at for the picture.
+A linear model on splines is additive: each column has its own curve, and the score is the sum of
+the curves. Splines on public knots cost no budget. The curves of a private model have a band for
+the noise. The plot reads no rows.
 """
 
 # %%
-# Adult, or, without a connection, a survey that statsmodels brings along. All bounds and
-# categories are public. Numbers become hats between their bounds; a column of amounts has its
-# knots in the logarithm.
+# The data are the Adult census or, without a connection, a survey from statsmodels. All bounds and
+# categories are public. Numeric columns become linear B-splines between their bounds; columns of
+# amounts have knots on a logarithmic scale.
 
 import warnings
 
@@ -40,7 +40,7 @@ X, X_test, y, y_test = train_test_split(data.data, y, test_size=0.3, random_stat
 
 
 def additive(epsilon, n_splines):
-    """Pipeline from the frame to the model, fitted."""
+    """Return a fitted pipeline from the DataFrame to the model."""
     prepare = make_public_preprocessor(data.bounds, data.categories, log=log, n_splines=n_splines)
     return make_pipeline(prepare, DPLogisticRegression(epsilon, delta=1e-5)).fit(X, y)
 
@@ -51,19 +51,19 @@ for name, n_splines in {"straight lines": None, "splines": 8}.items():
     print(f"{name:15s} accuracy {accuracy:.3f}, AUC {roc_auc_score(y_test, scores):.3f}")
 
 # %%
-# The title names the data. On the census, high incomes are most likely in the middle of life,
-# which no straight line can say. The survey has far fewer rows, and its bands are wide: what is
-# seen best is how people rate their marriage.
+# The title names the data. On the census, high incomes are most likely in middle age, which a
+# straight line cannot represent. The survey has far fewer rows and wide bands; the clearest effect
+# is the rating of the marriage.
 #
-# A band is two standard deviations of the noise to either side, worked out from the noise of each
-# step and from what the fit released. It does not tell how far other people's rows would have
-# moved the curve. Where 0 is within the band, the curve may be noise.
+# A band extends two standard deviations of the noise to either side. It is computed from the noise
+# of each step and from released numbers. It does not include sampling error, the effect of other
+# people's rows. If 0 is within the band, the curve may be noise.
 
 display = AdditiveEffectsDisplay.from_estimator(additive(1.0, 8))
 display.figure_.suptitle(f"{source}, epsilon = 1")
 
 # %%
-# With a tenth of the epsilon, the bands are wider beside the curves, and less can be read off.
+# With a tenth of the epsilon, the bands are wider relative to the curves.
 
 display = AdditiveEffectsDisplay.from_estimator(additive(0.1, 8), color="C1")
 display.figure_.suptitle(f"{source}, epsilon = 0.1")

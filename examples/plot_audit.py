@@ -2,20 +2,21 @@
 Is the guarantee kept?
 ======================
 
-Four models claim the same epsilon, and two of them are wrong. Whoever writes a mechanism or a
-pipeline of their own can test such a claim before real records see it. `~skdp.audit.replay` looks
-inside: it runs a model on neighbouring data sets, forces the same releases on them, and compares
-how far one record moves them with what was declared. `~skdp.audit.estimate_epsilon` looks from
-outside, at nothing but what a function returns. Both can refute a claim, and neither proves one.
+Four models claim the same epsilon, and two of the claims are wrong. Authors of a mechanism or
+pipeline can test such a claim before they use it on real records. `~skdp.audit.replay` is a
+white-box audit: it runs a model on neighbouring data sets, forces the same releases on them, and
+compares the effect of one record with the declared sensitivity. `~skdp.audit.estimate_epsilon` is
+a black-box audit: it uses only the output of a function. Both can refute a claim, and neither
+proves one.
 """
 
 # %%
-# The first model keeps its guarantee. The second has a scaler that reads the rows, and the noise
-# does not cover what it reads. The third and fourth are written by hand. Rows have a length of at
-# most 1, so that a row that is replaced moves by up to 2: the fourth adds noise for 1.
+# The first model satisfies its guarantee. The second has a scaler whose statistics of the rows
+# are not covered by the noise. The third and fourth are custom estimators. Rows have norm at most
+# 1, so replacing a row moves it by up to 2, but the fourth model adds noise for 1.
 #
-# The rows are the breast cancer data that come with scikit-learn. An audit belongs on rows that
-# are public or made up: it looks at exact numbers.
+# The rows are the breast cancer data from scikit-learn. Run audits on public or synthetic rows,
+# because they use exact numbers.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,7 +35,7 @@ claim = ApproxDP(1.0)
 
 
 class NoisyMean(BaseEstimator):
-    """Mean of rows of at most unit length."""
+    """Private mean of rows with norm at most 1."""
 
     def __init__(self, radii=2.0, random_state=None):
         self.radii, self.random_state = radii, random_state
@@ -66,14 +67,14 @@ for name, report in reports.items():
     print(f"{name:28s} {report.share:9.3g} of the budget consumed   {verdict}")
 
 # %%
-# From outside one needs many runs, and gets a lower bound on epsilon that is wrong in at most 5 %
-# of such tests. We test Laplace noise of the right scale, and of half of it.
+# The black-box audit needs many runs. Its lower bound on epsilon is wrong in at most 5 % of such
+# tests. We test Laplace noise of the correct scale and of half that scale.
 
 epsilons = np.array([0.5, 1.0, 2.0, 4.0])
 
 
 def lower_bound(epsilon, factor):
-    """Bound at 95 % for Laplace noise, ``factor`` times as much as it takes."""
+    """Return the 95 % lower bound for Laplace noise of ``factor`` times the correct scale."""
     guarantee = ApproxDP(epsilon / factor)
 
     def release(value):
@@ -87,10 +88,10 @@ for factor, values in found.items():
     print(f"noise times {factor}:", "  ".join(f"{value:.2f}" for value in values))
 
 # %%
-# Left: what the worst pair of neighbours consumed, as a multiple of the claimed budget. More than
-# 1 is a broken guarantee: the scaler that reads the rows, and the mean with half the noise. Right:
-# lower bounds on epsilon against the claimed epsilon. Above the dotted line a claim is refuted, as
-# it is for halved noise.
+# Left: the budget consumed by the worst pair of neighbours, as a multiple of the claim. A value
+# above 1 is a broken guarantee, as for the scaler that reads the rows and the mean with half the
+# noise. Right: lower bounds on epsilon against the claimed epsilon. A claim is refuted above the
+# dotted line, as for halved noise.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 shares = [report.share for report in reports.values()]
@@ -107,7 +108,7 @@ right.plot(epsilons, found[0.5], "o-", color="C3", label="noise halved")
 right.set(
     xlabel="claimed epsilon",
     ylabel="lower bound on epsilon",
-    title="from outside, 4,000 runs on each side",
+    title="black-box audit, 4,000 runs on each side",
 )
 right.legend()
 plt.show()

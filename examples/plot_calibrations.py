@@ -3,11 +3,11 @@ The same noise, three proofs
 ============================
 
 Objective perturbation adds a random linear term to the objective and minimises the sum. Two
-papers and this library have worked out how private that is. The better the proof, the less noise
-is needed for the same guarantee. This is why ``calibration="tight"`` is the default of
+papers and this library analyse its privacy. A tighter proof needs less noise for the same
+guarantee, which is why ``calibration="tight"`` is the default of
 `~skdp.linear_model.DPLogisticRegression`. Here the noise and the penalty are fixed, and the figure
-shows the smallest delta that each analysis proves at each epsilon. No data are needed: a guarantee
-does not depend on them.
+shows the smallest delta that each analysis proves at each epsilon. No data are needed, because a
+guarantee does not depend on them.
 """
 
 # %%
@@ -32,7 +32,7 @@ tight = gaussian_profile(
 
 
 def redberg(epsilon):
-    """Theorem of Redberg, Koskela and Wang (2023) for this noise."""
+    """Return delta by the theorem of Redberg, Koskela and Wang (2023)."""
     s = loss.lipschitz * x_norm / scale
     rest = epsilon + math.log1p(-loss.curvature * x_norm**2 / penalty)
     if rest >= s * s / 2:
@@ -41,7 +41,7 @@ def redberg(epsilon):
 
 
 def kst(epsilon):
-    """Kifer, Smith and Thakurta (2012): delta that this noise buys."""
+    """Return delta by the theorem of Kifer, Smith and Thakurta (2012)."""
     if penalty < 2 * loss.curvature * x_norm**2 / epsilon:
         return 1.0
     log_odds = ((scale * epsilon / (loss.lipschitz * x_norm)) ** 2 - 4 * epsilon) / 8
@@ -63,13 +63,13 @@ ax.grid(alpha=0.3)
 figure.legend(loc="outside lower center", ncols=2)
 
 # %%
-# The lower a curve is, the stronger is the guarantee that is proven for the same noise. The dotted
-# line is what the Gaussian noise alone would cost; nothing can be below it. From
+# A lower curve is a stronger proven guarantee for the same noise. The dotted line is the cost of
+# the Gaussian noise alone, which is a lower bound. From
 # ``epsilon = x_norm**2 / penalty = 0.5`` on, the tight profile lies on this line.
 #
-# The table turns the question round: how much noise does a guarantee need at delta 1e-5? If the
-# slope of the loss is capped at 1/2, one record moves the gradient half as much, and about half
-# the noise is enough.
+# The table answers the reverse question: how much noise does a guarantee need at delta 1e-5? If
+# the slope of the loss is capped at 1/2, one record moves the gradient half as much, and about
+# half the noise is enough.
 
 targets = [0.25, 0.5, 1.0, 2.0, 4.0]
 print("epsilon     " + "".join(f"{e:10g}" for e in targets))

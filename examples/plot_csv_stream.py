@@ -1,16 +1,16 @@
 """
-A stream from a file, a chunk at a time
-=======================================
+Learning from a CSV file in chunks
+==================================
 
-A file that does not fit into memory, or that still grows, is read by `pandas` in chunks, and
-`~skdp.kernel.DPOnlineKernelRegressor` learns from one chunk after the other. Rows are prepared
-with public bounds and categories, written down before the file is opened. They need no look at
-the rows, so that each chunk is prepared on its own.
+If a file does not fit into memory or is still growing, `pandas` can read it in chunks, and
+`~skdp.kernel.DPOnlineKernelRegressor` learns from one chunk after the other. Rows are preprocessed
+with public bounds and categories that are stated before the file is opened. They do not depend on
+the rows, so each chunk is preprocessed independently.
 """
 
 # %%
-# A made-up log of a power station stands in for the file: temperature, pressure, humidity, the
-# kind of fuel, and the power. Some cells are empty.
+# The file is a synthetic log of a power station: temperature, pressure, humidity, fuel and power.
+# Some cells are empty.
 
 import tempfile
 from pathlib import Path
@@ -23,7 +23,7 @@ import skdp
 from skdp.kernel import DPOnlineKernelRegressor
 from skdp.preprocessing import make_public_preprocessor
 
-skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
+skdp.set_config(known_seeds=True)  # only for the figure: a known seed makes the noise known
 
 rng = np.random.default_rng(0)
 n_rows = 20_000
@@ -46,10 +46,10 @@ path = Path(folder.name) / "log.csv"
 log.to_csv(path, index=False)
 
 # %%
-# What is public: the range of each instrument, the kinds of fuel, and the range of the station's
-# power. ``missing="center"`` puts the middle of the range into an empty cell. Do not drop its row
-# instead: all later rows would move up one place, into other chunks, and the guarantee is about
-# the change of a single row.
+# Public information: the range of each instrument, the fuels, and the range of the station's
+# power. ``missing="center"`` fills empty cells with the middle of the range. Do not drop their
+# rows: all later rows would move up one position, into other chunks, but the guarantee covers the
+# change of a single row.
 
 bounds = {"temperature": (-20, 50), "pressure": (950, 1070), "humidity": (0, 100)}
 categories = {"fuel": ["gas", "oil"]}
@@ -59,14 +59,14 @@ model = DPOnlineKernelRegressor(
     delta=1e-6,
     gamma=0.3,
     y_bounds=(380.0, 520.0),
-    random_state=0,  # for the figure; on real data leave it out
+    random_state=0,  # only for the figure; omit it on real data
 )
 
 # %%
-# Each chunk is predicted by what was released before it, and then learned. Types are given to
-# ``read_csv``, which otherwise guesses them from the values of each chunk. Only one chunk is in
-# memory at a time. The scores look at the targets without noise, which no budget covers: that is
-# for the figure only.
+# Each chunk is first predicted by the current model and then learned. We pass data types to
+# ``read_csv``, which otherwise infers them from the values of each chunk. Only one chunk is in
+# memory at a time. The scores use the exact targets, which no budget covers; they are only for the
+# figure.
 
 types = {**dict.fromkeys(bounds, float), "fuel": "category", "power": float}
 seen, scores = [], []
@@ -83,9 +83,9 @@ print(model.guarantee_)
 folder.cleanup()
 
 # %%
-# The figure shows how well each chunk is predicted before it is learned: after some thousand rows
-# the model knows most. ``fit_transform`` learns nothing here, because ranges and categories are
-# parameters. The budget is paid once, at the first row, for all rows up to the horizon.
+# The figure shows the score of each chunk before it is learned. Most of the improvement takes a
+# few thousand rows. ``fit_transform`` learns nothing here, because ranges and categories are
+# parameters. The budget is charged once, at the first row, for all rows up to the horizon.
 
 figure, axis = plt.subplots(figsize=(7, 3.5), layout="constrained")
 axis.plot(seen[:-1], scores, "o-", ms=4)

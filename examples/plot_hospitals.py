@@ -1,24 +1,23 @@
 """
-Hospitals that learn together
-=============================
+Decentralised learning across hospitals
+=======================================
 
-Twenty-four hospitals want to know which patients will be readmitted. None may pass on its records,
-and there is nobody whom all of them would trust with theirs. With
-`~skdp.distributed.DistributedDPClassifier` each hospital keeps its rows, and sends its neighbours
-sums with noise and what follows from them. Each record is protected by
-:math:`(\\varepsilon, \\delta)`-differential privacy against whoever reads all messages, the other
-hospitals included.
+Twenty-four hospitals want to predict which patients will be readmitted. They may not share
+records, and there is no trusted aggregator. With `~skdp.distributed.DistributedDPClassifier` each
+hospital keeps its rows and sends its neighbours only noisy sums and values computed from them.
+Each record is protected by :math:`(\\varepsilon, \\delta)`-differential privacy against anyone who
+reads all messages, including the other hospitals.
 
-Is that better than learning alone? And does it matter who talks to whom? The patients are
-simulated; the example takes some five seconds.
+Is this better than learning alone? Does the network matter? The patients are simulated; the
+example takes about five seconds.
 """
 
 # %%
 # The hospitals
 # -------------
-# Six departments of four sites each, which differ in size and in their patients, as in life. Who
-# owns a row is public, and must not depend on the answers. Here each patient has one row; of
-# patients with several stays ``fit(X, y, node, groups=patient)`` protects all.
+# There are six departments of four sites each, with different sizes and patients. The owner of a
+# row is public and must not depend on the labels. Here each patient has one row. If patients have
+# several stays, ``fit(X, y, node, groups=patient)`` protects all rows of a patient.
 
 import textwrap
 
@@ -32,7 +31,7 @@ import skdp
 from skdp.distributed import DistributedDPClassifier, PaperAlgorithm
 from skdp.linear_model import DPLogisticRegression
 
-skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
+skdp.set_config(known_seeds=True)  # only for the figure: a known seed makes the noise known
 
 n_sites, n_features, n_test = 4, 20, 20_000
 sizes = np.array([10_000, 4000, 3500, 5500, 15_000, 38_000])  # of the departments
@@ -50,14 +49,14 @@ X_test, y_test = X[:n_test], y[:n_test]
 X, y, hospital = X[n_test:], y[n_test:], hospital[n_test:]
 n_hospitals = n_sites * len(sizes)
 n_rows = np.bincount(hospital, minlength=n_hospitals)
-print(f"{len(X)} patients, {n_rows.min()} to {n_rows.max()} a hospital")
+print(f"{len(X)} patients, {n_rows.min()} to {n_rows.max()} per hospital")
 
 # %%
 # Alone, together, or with a curator
 # ----------------------------------
-# The same budget buys each hospital a model of its own rows, or all of them one model together. It
-# would buy a curator a model of all rows, if there were a curator. All messages of all rounds
-# together cost the budget once.
+# We compare three uses of the same budget: each hospital fits a model to its own rows, all
+# hospitals fit one model together, or a curator fits a model to all rows. All messages of all
+# rounds together cost the budget once.
 
 epsilon, delta = 0.5, 1e-5
 common = {"classes": [0, 1], "random_state": 0}
@@ -70,7 +69,7 @@ alone = []
 for i in range(n_hospitals):
     model = DPLogisticRegression(epsilon, delta, **common).fit(X[hospital == i], y[hospital == i])
     alone.append(model.score(X_test, y_test))
-# Without privacy, to compare with: cross-validation picks the penalty.
+# Baseline without privacy, with the penalty chosen by cross-validation.
 grid = {"C": 10.0 ** np.arange(5)}
 searched = GridSearchCV(LogisticRegression(), grid, scoring="neg_log_loss", cv=3)
 scores = {
@@ -82,23 +81,24 @@ scores = {name: model.score(X_test, y_test) for name, model in scores.items()}
 for name, score in scores.items():
     print(f"{name:26s} {score:.3f}")
 print(f"{'alone, private':26s} {min(alone):.3f} to {max(alone):.3f}")
-print(f"{'the more frequent answer':26s} {max(y_test.mean(), 1 - y_test.mean()):.3f}")
+print(f"{'most frequent class':26s} {max(y_test.mean(), 1 - y_test.mean()):.3f}")
 
 # %%
-# Who talks to whom
-# -----------------
-# Now patients come one after the other. One of the paper's algorithms goes once through the rows,
-# 20 of each hospital a round. The *regret* is what learning costs on the way: the log loss of each
-# hospital at its parameters of the moment, minus that of the best fixed parameters, a row. It
-# looks at the rows without noise, which no budget covers: it is for this figure only.
+# The network
+# -----------
+# Now patients arrive one after the other. One of the paper's algorithms makes one pass over the
+# rows, with 20 rows of each hospital per round. The *regret* is the log loss of each hospital at
+# its current parameters minus the log loss of the best fixed parameters, per row. It uses the
+# exact rows, which no budget covers; it is only for this figure.
 #
-# A message reaches the neighbours only. The *spectral gap* says how fast nodes agree.
+# A message reaches only the neighbours. The *spectral gap* is the rate at which nodes reach
+# consensus.
 
 networks = ["star", "ring", "grid", "random_regular", "complete"]
 regrets, gaps, drawn = {}, {}, {}
 one_pass = PaperAlgorithm(batch_size=20, n_passes=1, step="regret", radius=6.0, keep_iterates=True)
 for name in networks:
-    for budget in (epsilon, 1e4):  # the latter has next to no noise
+    for budget in (epsilon, 1e4):  # the latter has almost no noise
         values = []
         for seed in range(3 if budget == epsilon else 1):
             stream = DistributedDPClassifier(
@@ -113,23 +113,23 @@ for name in networks:
         regrets[name, budget] = np.mean(values)
     gaps[name], drawn[name] = stream.topology_.spectral_gap(), stream.topology_.to_networkx()
     print(
-        f"{name:15s} gap {gaps[name]:.3f}, regret a row {regrets[name, epsilon]:.3f}, "
-        f"{regrets[name, 1e4]:.3f} with next to no noise"
+        f"{name:15s} gap {gaps[name]:.3f}, regret per row {regrets[name, epsilon]:.3f}, "
+        f"{regrets[name, 1e4]:.3f} with almost no noise"
     )
 
 # %%
-# What the figure shows
-# ---------------------
-# Above: three of the networks. A disc is a hospital, larger if it has more patients, and its
-# colour is the department.
+# Results
+# -------
+# Top: three of the networks. A disc is a hospital; its size shows the number of patients and its
+# colour the department.
 #
-# Below left: accuracy on other patients. Most hospitals gain by the network, small ones most; the
-# largest do about as well alone. A curator, who adds noise once and not in each hospital and
-# round, would do little better here.
+# Bottom left: accuracy on test patients. Most hospitals gain from the network, small ones most;
+# the largest do about as well alone. A curator, who adds noise once instead of in each hospital
+# and round, would do little better here.
 #
-# Below right: the regret. Without noise the network hardly matters. With noise it does, because
-# mixing averages the noise. In a star the outer hospitals hear one neighbour only, which weighs
-# one part in 24.
+# Bottom right: the regret. Without noise, the network hardly matters. With noise it does, because
+# mixing averages the noise. In a star, the outer hospitals have only one neighbour, with a weight
+# of 1/24.
 
 figure = plt.figure(figsize=(10, 7.6), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=(1.0, 1.15))
@@ -161,7 +161,7 @@ styles = [{"color": "0.8", "lw": 4}, {"color": "k", "ls": ":"}, {"color": "C0"}]
 for (name, score), style in zip(scores.items(), styles, strict=True):
     left.plot([n_rows.min(), n_rows.max()], [score] * 2, label=name, **style)
 left.plot([], [], "o", color="0.5", label="one hospital alone, private")
-left.set(xscale="log", title="accuracy on other patients", xlabel="patients of the hospital")
+left.set(xscale="log", title="accuracy on test patients", xlabel="patients of the hospital")
 left.set_xticks([1000, 2000, 5000], ["1000", "2000", "5000"])
 left.minorticks_off()
 left.legend(frameon=False, fontsize=9)
@@ -169,16 +169,16 @@ left.legend(frameon=False, fontsize=9)
 places = np.arange(len(networks))
 for shift, budget, color, label in [
     (-0.2, epsilon, "C0", f"$\\varepsilon$ = {epsilon:g}"),
-    (0.2, 1e4, "0.7", "next to no noise"),
+    (0.2, 1e4, "0.7", "almost no noise"),
 ]:
     values = [regrets[name, budget] for name in networks]
     right.bar(places + shift, values, 0.38, color=color, label=label)
 ticks = [f"{gaps[name]:.2g}\n" + name.replace("_", "\n") for name in networks]
 right.set_xticks(places, ticks)
-right.set(title="regret a row, by spectral gap and network", ylabel="log loss")
+right.set(title="regret per row, by spectral gap and network", ylabel="log loss")
 right.legend(frameon=False)
 plt.show()
 
 # %%
-# Where to go on: :doc:`/distributed` has the recipes, :doc:`/distributed_mpi` the way to several
-# machines, :doc:`/distributed_measurements` accuracy on real data.
+# Next steps: :doc:`/distributed` has recipes, :doc:`/distributed_mpi` explains several machines,
+# and :doc:`/distributed_measurements` has accuracies on real data.

@@ -2,13 +2,13 @@
 Which epsilon is enough?
 ========================
 
-What accuracy each epsilon buys is seen on public rows of the same kind, for nothing. What the
-least epsilon is that reaches a score is asked of the private rows, within a budget.
+Public rows of the same kind show the accuracy at each epsilon for free. A private search finds the
+smallest epsilon that reaches a target score on private rows, within a budget.
 """
 
 # %%
-# The Adult census, or, where it is not at hand, a survey that comes with statsmodels. All bounds
-# and categories are public. The test rows stand for rows that are public.
+# The data are the Adult census or, if it is not available, a survey from statsmodels. All bounds
+# and categories are public. The test rows represent public rows.
 
 import warnings
 
@@ -39,7 +39,7 @@ rows = prepare.fit_transform(data.data)  # learns nothing from them
 X, X_test, y, y_test = train_test_split(rows, y, test_size=0.3, random_state=0)
 
 # %%
-# Three models are fitted at each epsilon and scored on the test rows. On private rows each of
+# We fit three models at each epsilon and score them on the test rows. On private rows, each of
 # these fits would be charged.
 
 epsilons = [0.03, 0.1, 0.3, 1.0, 3.0]
@@ -52,13 +52,13 @@ PrivacyUtilityDisplay.from_estimators(
 ax.set_title(source)
 
 # %%
-# The search begins with a small epsilon, doubles the budget from stage to stage, and stops where
-# the score, less its error, reaches the target. The scores are noisy and of private rows. Few rows
-# make large errors: on the survey, the target is no more than the share of the more frequent
-# answer. The title says what was spent by all stages together, scores included: more than the fit
-# alone.
+# The search starts with a small epsilon, doubles the budget at each stage, and stops when the
+# score minus its error reaches the target. The scores are noisy and use private rows. With few
+# rows, errors are large: on the survey, the target is at most the share of the most frequent
+# class. The title gives the budget spent by all stages, including scores, which is more than the
+# budget of the fit alone.
 #
-# The seed is for this page: it makes the noise known.
+# The seed is only for this page, because it makes the noise known.
 
 search = DPEpsilonSearch(DPLogisticRegression(), target, delta=1e-5, random_state=0)
 with skdp.config_context(known_seeds=True):

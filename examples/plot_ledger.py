@@ -2,15 +2,15 @@
 The ledger of two teams
 =======================
 
-A hospital lets two teams work with the same records, one of each person. Whatever they publish,
-together it may tell at most so much about any one person. `~skdp.privacy.BudgetLedger` keeps that
-total: every fit is charged before it learns, and the one that would exceed the budget is refused.
+A hospital lets two teams work with the same records, one per person. The total privacy loss of any
+person over all their publications must stay within a budget. `~skdp.privacy.BudgetLedger` enforces
+this budget: every fit is charged before it learns, and a fit that would exceed it is refused.
 """
 
 # %%
-# The curator makes the ledger, once. The budget never changes. Each team opens the same file with
-# its own label. The records here are made up; a file in a temporary folder stands for the one
-# that would be kept for years.
+# The curator creates the ledger once. The budget never changes. Each team opens the same file with
+# its own label. The records here are synthetic, and a temporary file stands in for a file that
+# would be kept for years.
 
 import tempfile
 from pathlib import Path
@@ -34,8 +34,8 @@ X = rng.uniform(-0.5, 0.5, size=(20_000, 4))
 y = X @ [3.0, -2.0, 1.0, 0.0] + rng.normal(size=20_000) > 0
 
 # %%
-# The wards fit a small model each quarter. Research fits once with more of the budget, and scores
-# the model on records that it has not learned from. That is a release, and is charged as well.
+# The wards fit a small model each quarter. The research team fits one model with more budget and
+# scores it on records that were not used in the fit. The scores are a release and are charged too.
 
 for _quarter in range(4):
     small = DPLogisticRegression(epsilon=0.3, delta=1e-6, ledger=wards).fit(X, y)
@@ -47,8 +47,8 @@ for record in wards.history():
 
 # %%
 # The ledger composes the charges tightly: four times 0.3, 1.0 and 0.3 sum to 2.5, and together
-# they cost less. What is left is open to whoever comes first, and no more than that. The refused
-# fit reads no record, and its old model stays.
+# they cost less. Either team can use the remaining budget. The refused fit reads no record, and
+# its old model stays.
 
 summed = 4 * 0.3 + 1.0 + 0.3
 spent = wards.spent()
@@ -60,9 +60,8 @@ except BudgetExceededError as error:
     print(f"Refused. {error}"[:110], "...")
 
 # %%
-# Left: what was spent after each charge, by all and by each team. Right: what one model of the
-# wards, the research model, and the budget promise at every epsilon. The lower a curve is, the
-# less anybody can learn about one person.
+# Left: the budget spent after each charge, in total and by team. Right: the privacy profiles of
+# one model of the wards, the research model and the budget. A lower curve is a stronger guarantee.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 BudgetLedgerDisplay.from_ledger(path, by="team", over="charge", ax=left, name="spent so far")
@@ -74,6 +73,6 @@ PrivacyProfileDisplay.from_guarantees(
     },
     max_epsilon=4.0,
     ax=right,
-    name="what is promised",
+    name="privacy profiles",
 )
 plt.show()

@@ -1,22 +1,21 @@
 """
-Flights that tell nobody how late they were
-===========================================
+Local privacy for flight delays
+===============================
 
-An airport wants to predict how late a flight will arrive, from what is known when it takes off.
-No airline hands over its delays, and there is nobody whom all of them trust. So each flight is a
-*user* with one record. Its device sends one message: a gradient to which it has added noise, and
-mostly noise. From a hundred thousand such messages the learner of
-`~skdp.linear_model.MIPrivateSGDRegressor` nevertheless learns to predict.
+An airport wants to predict the arrival delay of a flight from information at take-off. Airlines do
+not share their delays, and there is no trusted aggregator. So each flight is a *user* with one
+record. Its device sends one message: a gradient plus noise, and the noise dominates. From 100,000
+such messages, `~skdp.linear_model.MIPrivateSGDRegressor` still learns to predict.
 
-The flights are simulated. The example takes some five seconds.
+The flights are simulated. The example takes about five seconds.
 """
 
 # %%
 # A year of flights
 # -----------------
-# Flights are late in the evening and on bad days, and pilots make up some minutes in the air. What
-# a device knows at take-off: the delay on departure, the time of the day and the distance. What it
-# knows after landing, and what is to be predicted: the delay on arrival.
+# Flights are late in the evening and on bad days, and pilots make up a few minutes in the air. At
+# take-off, a device knows the departure delay, the time of day and the distance. After landing, it
+# knows the arrival delay, which is the target.
 
 import textwrap
 from itertools import pairwise
@@ -27,7 +26,7 @@ import numpy as np
 import skdp
 from skdp.linear_model import MIPrivateSGDRegressor
 
-skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
+skdp.set_config(known_seeds=True)  # only for the figure: a known seed makes the noise known
 
 n_flights = 100_000
 rng = np.random.default_rng(0)
@@ -45,17 +44,16 @@ arrival = departure - gained - rng.normal(0.0, 16.0, n_flights)
 print(f"{n_flights} flights, {np.mean(arrival > 15):.0%} of them more than 15 minutes late")
 
 # %%
-# What is agreed on beforehand
-# ----------------------------
-# Everything here is public: round numbers that would do for any airport, and never what the
-# flights themselves show.
+# Public settings
+# ---------------
+# Everything here is public: round numbers that suit any airport and do not come from the flights.
 #
-# - The delay is between an hour early, more than a flight can make up, and three hours late. What
-#   is beyond is clipped.
-# - The delay on departure is scaled by the same bounds. "It arrives as late as it departed" is
-#   then a weight of 1, and a ``radius`` of 1.5 leaves room for that and some more.
-# - Hour and distance change the delay by minutes only. They come in small units, because all
-#   columns share the norm of a row: the delay on departure keeps most of it.
+# - The arrival delay is clipped to the range from one hour early, more than a flight can make up,
+#   to three hours late.
+# - The departure delay is scaled by the same bounds. If a flight arrives as late as it departed,
+#   the weight is 1; a ``radius`` of 1.5 leaves some room.
+# - Hour and distance change the delay by only a few minutes. They get a small scale, because all
+#   columns share the norm of a row, and the departure delay needs most of it.
 
 y_bounds, unit = (-60.0, 180.0), 0.25
 
@@ -80,10 +78,10 @@ public = {"x_norm": np.sqrt(1 + 2 * unit**2), "radius": 1.5, "y_bounds": y_bound
 # %%
 # The first day, message by message
 # ---------------------------------
-# The learner has no argument for records: it knows how many columns there are, and gets messages.
-# The device of a flight knows its own record, the public numbers, and the weights that it is sent.
-# The budget is 0.1 nats: so much may a message tell about the record, on average. The guarantee
-# says what that means in the worst case.
+# The learner has no argument for records: it knows the number of columns and receives messages.
+# The device of a flight knows its own record, the public settings and the weights it receives. The
+# budget is 0.1 nats, a bound on the average information of a message about the record. The
+# guarantee also states the worst case.
 
 learner = MIPrivateSGDRegressor(mi_budget=0.1, **public)
 device = learner.privatizer(n_features=X.shape[1])
@@ -101,10 +99,10 @@ print(textwrap.fill(str(learner.guarantee_), 80))
 # %%
 # A whole year with several budgets
 # ---------------------------------
-# ``partial_fit`` plays both parties. Each day is predicted before it is learned, so that every
-# score is one of flights that were not learned from. (Scores look at delays without noise: for the
-# sake of the figure only.) One learner has a budget so high that there is hardly any noise. The
-# best constant is the median of all delays, which nobody knows in advance.
+# ``partial_fit`` simulates both parties. Each day is predicted before it is learned, so every
+# score is for new flights. (Scores use exact delays, only for the figure.) One learner has a
+# budget so large that there is almost no noise. The best constant is the median of all delays,
+# which is unknown in advance.
 
 budgets, no_noise = [0.001, 0.01, 0.1, 1.0], 100.0
 starts = np.searchsorted(day, np.arange(366))
@@ -124,17 +122,17 @@ print("  nats  epsilon at delta=1e-6  mean error in minutes")
 for nats in budgets:
     epsilon = models[nats].guarantee_.epsilon_at(1e-6)
     print(f"{nats:6g} {epsilon:22.2f} {errors[nats][rest].mean():22.2f}")
-print(f"hardly any noise {errors[no_noise][rest].mean():35.2f}")
+print(f"almost no noise {errors[no_noise][rest].mean():36.2f}")
 print(f"best constant {constant[rest].mean():38.2f}")
 
 # %%
-# What a budget buys
-# ------------------
+# Error and budget
+# ----------------
 # Top: the mean error against the budget. The label of a point is the worst case for one flight:
 # local differential privacy with this :math:`\varepsilon` at :math:`\delta = 10^{-6}`. Bottom: the
-# error along the year, by weeks. A small budget learns for longer: the smallest takes a month to
-# become better than the best constant, and the largest a few days to come close to what can be
-# learned without noise.
+# weekly error over the year. Learning with a small budget takes longer: the smallest budget takes
+# a month to beat the best constant, and the largest takes a few days to approach the error without
+# noise.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(8, 7.5), layout="constrained")
 colors = {nats: f"C{i}" for i, nats in enumerate(budgets)} | {no_noise: "0.35"}
@@ -163,5 +161,5 @@ bottom.legend(frameon=False, ncols=3)
 plt.show()
 
 # %%
-# Where to go on: :doc:`/mi_regression` has the recipes, :doc:`/mi_regression_theory` what a nat
-# promises and the same learner on 327,346 real flights.
+# Next steps: :doc:`/mi_regression` has recipes; :doc:`/mi_regression_theory` explains the
+# guarantee of a nat and applies the same learner to 327,346 real flights.

@@ -1,15 +1,14 @@
 """
-A survey that nobody collects
-=============================
+A survey with local privacy
+===========================
 
-Sixty thousand people are asked ten questions of yes or no, and whether they would move to another
-town. Nobody collects the answers. The device of each person takes the gradient of the logistic
-loss at the weights that it is sent, clips it to a public bound, adds noise, and sends that one
-message. From the messages a learner gets a classifier: who would move?
+A survey asks 60,000 people ten yes-no questions, and whether they would move to another town. The
+answers are not collected. The device of each person computes the gradient of the logistic loss at
+the weights it receives, clips it to a public bound, adds noise, and sends this one message. The
+learner trains a classifier on the messages: who would move?
 
 With ``loss="custom"``, `~skdp.linear_model.MIPrivateSGDRegressor` learns from noisy gradients of
-whatever convex loss its users have agreed on. The people are simulated; the example takes some
-five seconds.
+any convex loss. The people are simulated; the example takes about five seconds.
 """
 
 import textwrap
@@ -23,8 +22,8 @@ from skdp.linear_model import MIPrivateSGDRegressor
 # %%
 # The people
 # ----------
-# Answers are 1 or -1, so that all rows are equally long: a public number. The first five questions
-# matter, the last five do not. Another 20,000 people are for the scores.
+# Answers are 1 or -1, so all rows have the same public norm. The first five questions matter, the
+# last five do not. Another 20,000 people are for scoring.
 
 n_users, n_questions, n_test = 60_000, 10, 20_000
 rng = np.random.default_rng(0)
@@ -35,25 +34,25 @@ y = np.where(rng.random(len(X)) < chances, 1.0, -1.0)
 X_test, y_test = X[n_users:], y[n_users:]
 
 # %%
-# What both parties agree on
-# --------------------------
-# The slope of the logistic loss in the score is at most 1, so that a gradient is at most as long
-# as a row with its constant. ``gradient_norm="auto"`` stands for that bound. Weights are for rows
-# in units of ``x_norm``.
+# Public settings
+# ---------------
+# The derivative of the logistic loss by the score is at most 1, so the norm of a gradient is at
+# most the norm of a row with its constant. ``gradient_norm="auto"`` uses this bound. Weights are
+# for rows divided by ``x_norm``.
 
 public = {"loss": "custom", "x_norm": np.sqrt(n_questions), "radius": 4.0}
 
 
 def logistic_gradients(weights, rows, labels):
-    """What devices compute: only its user knows a row and its label."""
+    """Return gradients, computed on devices: only its user knows a row and its label."""
     return (-labels / (1 + np.exp(labels * (rows @ weights))))[:, np.newaxis] * rows
 
 
 # %%
-# What a message looks like
-# -------------------------
-# Noise with a little gradient in it. A device clips whatever it is given before it adds noise, so
-# that even a gradient of a billion leaves it as a message like the others.
+# A message
+# ---------
+# A message is mostly noise. A device clips every gradient before it adds noise, so even a gradient
+# of a billion becomes a message like the others.
 
 device = MIPrivateSGDRegressor(mi_budget=0.1, **public).privatizer(n_questions)
 row = np.append(X[0] / device.x_norm, device.constant)
@@ -65,13 +64,13 @@ print("message of a gradient of 1e9", np.round(device.release_gradient(1e9 * gra
 # %%
 # Learn
 # -----
-# Forty people get the same weights at a time. Each device is a call of ``release_gradient``; the
-# learner has no argument for records. The seed is for the figure: whoever knows it knows the
-# noise.
+# Forty people at a time receive the same weights. Each device calls ``release_gradient``; the
+# learner has no argument for records. The seed is only for the figure, because it makes the noise
+# known.
 
 
 def learn(budget):
-    """Play both parties; the learner, and its accuracy as people come."""
+    """Simulate both parties; return the learner and its accuracy over time."""
     learner = MIPrivateSGDRegressor(mi_budget=budget, **public)
     device, seeds = learner.privatizer(n_questions), np.random.default_rng(1)
     weights, seen, scores = np.zeros(n_questions + 1), [], []
@@ -97,13 +96,13 @@ print("  nats  epsilon at delta=1e-6  accuracy")
 for budget, (learner, _, scores) in learned.items():
     print(f"{budget:6g} {learner.guarantee_.epsilon_at(1e-6):22.2f} {scores[-1]:9.3f}")
 print(f"true effects {best:26.3f}")
-print(f"the more frequent answer {majority:14.3f}")
+print(f"most frequent class {majority:19.3f}")
 print(textwrap.fill(str(learned[0.1][0].guarantee_), 80))
 
 # %%
-# Left: accuracy for other people as messages arrive. The longer the stream, the better; ten times
-# the people are worth ten times the budget. Right: the weights that were learned, beside the true
-# effects: the larger the budget, the closer they are.
+# Left: accuracy for other people as messages arrive. Longer streams are better; ten times the
+# people are worth ten times the budget. Right: the learned weights and the true effects. Weights
+# are closer to the true effects with larger budgets.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for i, (budget, (learner, seen, scores)) in enumerate(learned.items()):
@@ -113,7 +112,7 @@ for i, (budget, (learner, seen, scores)) in enumerate(learned.items()):
     places = np.arange(n_questions) + 0.2 * (i - 1)
     right.plot(places, learner.coef_, "o", color=f"C{i}", label=f"{budget:g} nats")
 left.axhline(best, color="0.35", ls="--", label="true effects")
-left.axhline(majority, color="0.6", ls=":", label="the more frequent answer")
+left.axhline(majority, color="0.6", ls=":", label="most frequent class")
 left.set(xlabel="people so far", ylabel="accuracy for other people", xlim=(0, n_users))
 left.legend(frameon=False, loc="lower right")
 right.bar(np.arange(n_questions), effects, width=0.8, color="0.9", label="true effects")
@@ -123,4 +122,4 @@ right.legend(frameon=False)
 plt.show()
 
 # %%
-# Where to go on: :doc:`/mi_regression` has the recipe for a loss of your own.
+# Next steps: :doc:`/mi_regression` has a recipe for a custom loss.

@@ -2,24 +2,24 @@
 A private stream of hourly demand
 =================================
 
-The demand for hired bicycles is to be predicted hour by hour while records keep arriving.
-`~skdp.kernel.DPOnlineKernelRegressor` learns in the order of time, each week after predicting it.
-What it may show on the way, and at what price, is the choice of ``release``:
+We predict the hourly demand for hired bicycles from streaming data.
+`~skdp.kernel.DPOnlineKernelRegressor` learns in temporal order: it first predicts each week and
+then learns it. The parameter ``release`` determines the releases and their cost:
 
-- ``"chunk"``, the default, releases one gradient of each week and its second moments: one budget,
-  however long the stream, and nothing private is kept.
-- ``"final"`` releases the function after each week. A release is cheap; the guarantee is that of
-  all releases so far, and grows.
-- ``"sgd"`` adds noise to each step and goes on from there: one budget, however long the stream.
-- ``"matrix"`` releases noisy sums of a stream whose length is announced, and their noise cancels
-  in the function: one budget too, and less noise.
+- ``"chunk"``, the default, releases one gradient and the second moments of each week. It has one
+  budget for a stream of any length and keeps no private state.
+- ``"final"`` releases the function after each week. A release is cheap, but the guarantee covers
+  all releases so far, so epsilon grows.
+- ``"sgd"`` adds noise to each step, with one budget for a stream of any length.
+- ``"matrix"`` releases noisy sums of a stream of known length, whose noise partly cancels in the
+  function. It has one budget and less noise.
 """
 
 # %%
-# Demand in Washington in 2011 and 2012, if the environment variable ``SKDP_DATA`` names a folder
-# that has it, and a simulation of the same columns otherwise. The root of a count is closer to
-# the middle of its bounds, to which noisy models shrink, and its bounds are as public as those of
-# the count.
+# The data are the demand in Washington in 2011 and 2012 if they are in the folder named by the
+# environment variable ``SKDP_DATA``, and a simulation of the same columns otherwise. The target is
+# the square root of the count. It is closer to the middle of its bounds, to which noisy models
+# shrink, and its bounds are as public as those of the count.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,11 +37,11 @@ from skdp.kernel import (
 from skdp.preprocessing import make_public_preprocessor
 from skdp.rows import fourier_features
 
-skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
+skdp.set_config(known_seeds=True)  # only for the figure: a known seed makes the noise known
 
 
 def simulated_demand(seed=0):
-    """Two years of hours: two peaks on working days, one on others, more when it is warm."""
+    """Simulate two years of hours, with two peaks on working days and more demand if warm."""
     rng = np.random.default_rng(seed)
     times = pd.date_range("2011-01-01", "2012-12-31 23:00", freq="h")
     hours, days = times.hour.to_numpy(), times.day_of_year.to_numpy()
@@ -73,7 +73,7 @@ except OSError:
 
 
 def clock(values, period):
-    """Where the hand of a clock points."""
+    """Return cosine and sine of a periodic value."""
     angles = 2 * np.pi * np.asarray(values, dtype=float) / period
     return np.column_stack([np.cos(angles), np.sin(angles)])
 
@@ -86,8 +86,8 @@ roots = np.sqrt(np.clip(hires, 0.0, 1000.0))
 print(f"{source}: {len(X)} hours, {X.shape[1]} columns")
 
 # %%
-# Each week is predicted by what was released before it, and then learned. Two years of weekly
-# releases at :math:`\varepsilon = 1/4` cost about as much as the budget 2 that the others have.
+# Each week is first predicted from earlier releases and then learned. Two years of weekly releases
+# at :math:`\varepsilon = 1/4` cost about as much as the budget of 2 of the other methods.
 
 week, n_hours = 168, len(X)
 gamma, theta, delta = 0.2, 0.6, 1e-6
@@ -96,7 +96,7 @@ ends = np.array([part.stop for part in parts])
 releases = {
     '"chunk"': {"release": "chunk", "epsilon": 2.0},
     '"final"': {"release": "final", "epsilon": 0.25, "theta": theta},
-    # Noise at every step asks for smaller steps.
+    # Noise at every step requires smaller steps.
     '"sgd"': {"release": "sgd", "epsilon": 2.0, "theta": 0.75},
     '"matrix"': {"release": "matrix", "epsilon": 2.0, "theta": theta, "horizon": n_hours},
 }
@@ -127,16 +127,15 @@ for i, part in enumerate(parts):
     gathered = run_features(Z, targets[part], gathered, part.start, recursion)
 
 # %%
-# Top left: a week in the second summer, predicted before it was seen; the title says whether the
-# demand is that of Washington or simulated. Top right: how good the predictions are along the
-# stream, four weeks at a time. (They are compared with demand without noise, for this figure only:
-# no budget covers that.) Recursions lag behind a demand that grows, also without noise, because
-# they weigh the years alike; ``"chunk"`` forgets. Below left: what all
-# releases so far cost together. Those of ``"final"`` become cheaper, as any record of the past
-# has less and less weight, but they do add up. Below right: how far one record can move the
-# function, by the constant of the paper and by ours, for the recursion of the paper
-# (``"plain"``) and for residuals that are clipped (``"huber"``, the default). The noise of one
-# release is proportional to it.
+# Top left: a week in the second summer, predicted before it was learned; the title names the data.
+# Top right: the score along the stream, over four weeks at a time. (Scores use the exact demand,
+# which no budget covers, only for this figure.) Recursions lag behind growing demand even without
+# noise, because they weight all years equally; ``"chunk"`` forgets. Bottom left: the total cost of
+# all releases so far. Releases of ``"final"`` become cheaper, because each past record has less
+# and less weight, but their costs add up. Bottom right: the largest effect of one record on the
+# function, by the constant of the paper and by ours, for the recursion of the paper (``"plain"``)
+# and for clipped residuals (``"huber"``, the default). The noise of one release is proportional to
+# this effect.
 
 figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
 colors = {"not private": "0.35", '"chunk"': "C3", '"final"': "C0", '"sgd"': "C1", '"matrix"': "C2"}
@@ -151,7 +150,7 @@ for name, values in predictions.items():
     scores = [1 - np.mean(errors[i * week : (i + 4) * week]) / np.var(hires) for i in window]
     axes[0, 1].plot(ends[4:], scores, style, color=colors[name], lw=1.4)
 axes[0, 0].set(
-    title=f"a week in the second summer ({source})", xlabel="day", ylabel="hires an hour"
+    title=f"a week in the second summer ({source})", xlabel="day", ylabel="hires per hour"
 )
 axes[0, 1].set(title="accuracy, four weeks at a time", xlabel="hours seen", ylabel="$R^2$")
 axes[0, 1].set(ylim=(-0.6, 1.0))
@@ -171,7 +170,7 @@ for label, options, style in [
     ("tight, huber", {"residual": "huber", "width": 0.5}, "k-"),
 ]:
     axes[1, 1].loglog(times, stream_sensitivities(times, **stream, **options), style, label=label)
-axes[1, 1].set(title="what one record can do, theta=0.75", xlabel="hours seen")
+axes[1, 1].set(title="largest effect of one record, theta=0.75", xlabel="hours seen")
 axes[1, 1].set(ylabel="distance of functions")
 axes[1, 1].legend(frameon=False)
 figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=6)

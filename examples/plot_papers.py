@@ -1,11 +1,11 @@
 """
-The papers' figures, run again
-==============================
+Reproducing the figures of the papers
+=====================================
 
-Five papers are behind this library, see :doc:`/papers`. Here are their figures, run again with its
-code. **Nothing is fitted on this page**: it draws tables that were recorded beforehand, because
-the experiments take minutes and data that not every machine has. Under each figure stands the
-command that records its table. What the papers say is checked there, not here.
+This library is based on five papers, see :doc:`/papers`. This page reproduces their figures with
+the code of the library. **Nothing is fitted on this page**: it draws recorded tables, because the
+experiments take minutes and need data that may not be available. Below each figure is the command
+that records its table and checks the claims of the paper.
 """
 
 # %%
@@ -24,7 +24,7 @@ except NameError:  # in a notebook, with the tables in a folder beside it
 
 
 def table(name):
-    """A recorded table; an epsilon of infinity is no noise."""
+    """Return a recorded table; an epsilon of infinity means no noise."""
     rows = pd.read_csv(folder / f"{name}.csv")
     if "epsilon" in rows:
         rows["epsilon"] = pd.to_numeric(rows.epsilon, errors="coerce").fillna(np.inf)
@@ -32,7 +32,7 @@ def table(name):
 
 
 def axes_of(n_columns, width=3.9, height=3.6):
-    """Panels side by side."""
+    """Return panels side by side."""
     _, axes = plt.subplots(1, n_columns, figsize=(width * n_columns, height), layout="constrained")
     return np.atleast_1d(axes)
 
@@ -42,9 +42,9 @@ def axes_of(n_columns, width=3.9, height=3.6):
 # ---------------------------
 #
 # Chaudhuri, Monteleoni and Sarwate (2011) compare noise on the coefficients ("output") with
-# noise in the objective, on Adult and on connections of KDD Cup 99, where attacks that deny
-# service are to be told from normal traffic. The first row shows accuracy against epsilon, the
-# second accuracy against the penalty at epsilon 0.1, the third accuracy against the number of
+# noise in the objective, on Adult and on KDD Cup 99, where the task is to distinguish
+# denial-of-service attacks from normal traffic. The first row shows accuracy against epsilon, the
+# second accuracy against the penalty at epsilon 0.1, and the third accuracy against the number of
 # rows at epsilon 0.05.
 
 experiments = table("erm_paper")
@@ -66,20 +66,20 @@ axes[0, 0].legend(frameon=False)
 # *Recorded: Adult (32,561 rows) and KDD Cup 99 (50,000 rows), 15 draws of the noise, by*
 # ``python benchmarks/erm_paper.py``.
 #
-# The paper's findings hold: with noise the best penalty is larger than without, and more rows make
-# up for the noise. In the first row the paper's two methods have the penalty that is best for the
-# rows that are scored, which nobody can choose without paying for it. "skdp" has its defaults
-# throughout, and is not in the second row because it has a rule for the penalty. In the third row
-# all have the library's rule for the penalty.
+# The paper's findings hold: the best penalty is larger with noise, and more rows compensate for
+# the noise. In the first row, the paper's two methods use the penalty that is best on the scored
+# rows; choosing it privately would cost budget. "skdp" uses its defaults throughout, and is not in
+# the second row because it chooses the penalty by a rule. In the third row, all methods use this
+# rule.
 
 # %%
 # Kernel ridge regression
 # -----------------------
 #
-# Nie and Wang (2017) have theorems and no figures. Theorem 3 says how fast the error of one
-# private prediction falls with the number of rows if epsilon falls by their rule. Left: the
-# measured excess risk and its bound, as corrected. Right: what the printed rule, with a
-# misprint, does to the bound.
+# Nie and Wang (2017) have theorems but no figures. Theorem 3 gives the rate at which the error of
+# one private prediction decreases with the number of rows if epsilon decreases by their rule.
+# Left: the measured excess risk and its corrected bound. Right: the effect of a misprint in the
+# rule on the bound.
 
 ridge = table("kernel_ridge_theory")
 ridge = ridge[ridge.r == 0.5]
@@ -96,18 +96,18 @@ for ax, rules in ((left, ["fixed epsilon = 1", "auto"]), (right, ["auto", "auto,
 # *Recorded: a simulated problem whose regression function is known, up to 65 million rows, by*
 # ``python benchmarks/kernel_ridge_theory.py --draws 5``.
 #
-# With the misprint epsilon is larger and the error smaller; it is the *bound* that no longer falls
+# With the misprint, epsilon is larger and the error smaller, but the *bound* no longer decreases
 # as the theorem claims. :doc:`/papers_kernel_ridge` has the rule and its correction.
 
 # %%
 # Online kernel learning
 # ----------------------
 #
-# The paper on online learning (2017) has no figures either. Its Theorem 2 claims a rate for
-# every function, and leaves out that the penalty pulls the function towards 0. A single point,
-# whose target is always 1, is enough to see that: left, the error of the recursion (solid) rises
-# above what the theorem claims (dotted), while the corrected bound (dashed) holds. Right: the
-# corrected bound and the worst of 20 streams, for functions of three degrees of smoothness r.
+# The paper on online learning (2017) also has no figures. Its Theorem 2 claims a rate for every
+# function, but ignores that the penalty shrinks the function towards 0. A single point with target
+# 1 shows this. Left: the error of the recursion (solid) exceeds the claim of the theorem (dotted),
+# while the corrected bound (dashed) holds. Right: the corrected bound and the worst of 20 streams,
+# for functions of three degrees of smoothness r.
 
 online = table("online_theory")
 left, right = axes_of(2, 4.3)
@@ -125,12 +125,12 @@ for ax, part, name in ((left, "point", "theta"), (right, "circle", "r")):
 # *Recorded: simulated streams, by* ``python benchmarks/online_theory.py``.
 
 # %%
-# Users who trust nobody
-# ----------------------
+# Local differential privacy
+# --------------------------
 #
 # Zhang and Venkitasubramaniam (2018): users add noise to their gradients before they send them.
-# Their figure 3 is the regret against the number T of users, with noise that leaks 0.347 nats and
-# without noise; their figure 4 is the regret at T = 25 against what leaks.
+# Figure 3 is the regret against the number T of users, with noise that leaks 0.347 nats and
+# without noise. Figure 4 is the regret at T = 25 against the leakage.
 
 gradients, tradeoff = table("mi_regret_gradients"), table("mi_regret_tradeoff")
 left, right = axes_of(2, 4.3)
@@ -153,15 +153,15 @@ left.legend(frameon=False, fontsize=8)
 # *Recorded: simulated users of four kinds ("chaser" is an adversary), 100 runs, by*
 # ``python benchmarks/mi_regret.py``.
 #
-# The paper's bounds hold for all of them, and for most are far from tight.
+# The paper's bounds hold for all streams and are loose for most.
 
 # %%
-# Networks of nodes
-# -----------------
+# Decentralised learning
+# ----------------------
 #
-# Li, Zhou, Xiong, Wang and Wang (2018): 64 nodes learn together, one row each in a round, and send
-# each other noisy parameters. Their figure 3 is the regret of one node, a row, against the rounds,
-# on records of hospitals (Diabetes 130-US).
+# Li, Zhou, Xiong, Wang and Wang (2018): 64 nodes learn together, with one row per node and round,
+# and exchange noisy parameters. Figure 3 is the regret of one node per row against the number of
+# rounds, on hospital records (Diabetes 130-US).
 
 regret = table("distributed_regret")
 first, second, third = axes_of(3)
@@ -186,12 +186,12 @@ third.legend(frameon=False, fontsize=8)
 # *Recorded: the real sets, 4 draws of the noise, by*
 # ``python benchmarks/distributed_paper.py --part regret mini``. *Dashed: Algorithm 2.*
 #
-# As in the paper, a larger epsilon brings the regret closer to that without noise. At 0.1 and
-# 0.01 nothing is learned in a pass with one row a round. Algorithm 2 here has noise that is
-# private. That of the paper vanishes with the rounds, see :doc:`/papers_distributed`.
+# As in the paper, the regret approaches that without noise as epsilon grows. At 0.1 and 0.01,
+# nothing is learned in one pass with one row per round. Algorithm 2 here has noise that is
+# private. The noise in the paper vanishes with the rounds, see :doc:`/papers_distributed`.
 #
-# Figure 5 is the accuracy on texts against the share of coefficients that are zero, figure 6
-# averages of iterates, mini-batches, and how far nodes are from their mean.
+# Figure 5 is the accuracy on texts against the share of zero coefficients. Figure 6 shows averaged
+# iterates, mini-batches, and the distance of nodes from their mean.
 
 mini, spread, zeros = (table(f"distributed_{name}") for name in ("mini", "consensus", "sparsity"))
 _, axes = plt.subplots(2, 2, figsize=(8.6, 7.2), layout="constrained")
@@ -224,7 +224,7 @@ for ax in axes.ravel():
 # *Recorded: figure 6 by the command above, figure 5 on 3,000 film reviews by*
 # ``python benchmarks/distributed_paper.py --part text nodes --quick --runs 2``.
 #
-# Table 3 is the accuracy by epsilon and the number of nodes. The paper has it for RCV1; these are
+# Table 3 is the accuracy by epsilon and number of nodes. The paper uses RCV1; this table uses
 # Adult, Covertype and Diabetes, with the best setting of a grid for each cell.
 
 nodes = table("distributed_nodes")

@@ -2,16 +2,15 @@
 Private classification of a raw table
 =====================================
 
-Nobody has written down the bounds of the numbers or the categories, and some values are missing.
-A pipeline learns them, and the model, within one budget. It is compared with stated bounds that
-are far too wide, and with a way that leaks: it reads bounds off the rows without noise.
+The DataFrame has no documented bounds or categories, and some values are missing. A pipeline
+learns bounds, categories and the model within one budget. We compare it with stated bounds that
+are far too wide, and with a leaky method that computes bounds from the rows without noise.
 """
 
 # %%
-# The data are the Adult census, or, where it is not at hand, a survey that comes with statsmodels:
-# the figure names them. One value in twenty is made missing. The test rows stand for rows that are
-# public, as all scores of this page are exact; private rows are scored by
-# `~skdp.metrics.dp_evaluate`.
+# The data are the Adult census or, if it is not available, a survey from statsmodels; the figure
+# names the data. We set 5 % of the values to missing. The test rows represent public rows, because
+# all scores on this page are exact. Use `~skdp.metrics.dp_evaluate` to score private rows.
 
 import warnings
 
@@ -38,12 +37,12 @@ raw = data.data.mask(lost)
 X, X_test, y, y_test = train_test_split(raw, y, test_size=0.3, random_state=0)
 
 # %%
-# What you state is which columns are numbers. What the pipeline learns is charged, and
-# ``budget_`` says how much each step has of the budget.
+# You only state which columns are numeric. The pipeline learns everything else within its budget,
+# and ``budget_`` gives the share of each step.
 
 
 def private(epsilon, **options):
-    """Pipeline from the raw frame to the model."""
+    """Return a pipeline from the raw DataFrame to the model."""
     steps = [
         ("prepare", make_private_preprocessor(columns, **options)),
         ("model", DPLogisticRegression()),
@@ -57,13 +56,12 @@ for step, share, guarantee in pipeline.budget_:
     print(f"{step:30} {share:.2f}  {guarantee}")
 
 # %%
-# Somebody who knows nothing states bounds of a million to either side. The leaky way takes
-# quantiles of the rows themselves, without noise. Its guarantee is that of the model alone, and
-# does not cover these quantiles.
+# Without domain knowledge, one might state bounds of plus or minus a million. The leaky method
+# uses exact quantiles of the rows. Its guarantee covers only the model, not these quantiles.
 
 
 def with_bounds(epsilon, bounds):
-    """Pipeline with stated bounds of numbers; what is missing is in the middle of them."""
+    """Return a pipeline with stated bounds, which fills missing values with their middle."""
     prepare = make_public_preprocessor(bounds, data.categories, missing="center", n_splines=None)
     return DPPipeline([("prepare", prepare), ("model", DPLogisticRegression())], epsilon, 1e-5)
 
@@ -82,8 +80,8 @@ scores = {
 }
 
 # %%
-# On the Adult census, bounds learned within the budget do better than stated ones that are far too
-# wide, and splines do better than the leaky way. The bar shows how the budget was divided.
+# On the Adult census, bounds learned within the budget do better than stated bounds that are far
+# too wide, and splines do better than the leaky method. The bar shows the budget allocation.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(9, 3.6), width_ratios=(2, 1), layout="constrained"
@@ -91,7 +89,7 @@ figure, (left, right) = plt.subplots(
 for way, accuracies in scores.items():
     style = "--" if "leaky" in way else "-"
     left.plot(epsilons, accuracies, marker="o", linestyle=style, label=way)
-left.set(xscale="log", xlabel="epsilon of the whole", ylabel="accuracy on other rows", title=name)
+left.set(xscale="log", xlabel="total epsilon", ylabel="accuracy on test rows", title=name)
 left.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 left.minorticks_off()
 left.legend(loc="center right", bbox_to_anchor=(1.0, 0.33))
@@ -106,5 +104,5 @@ for step, share, _ in pipeline.budget_:
         f"{what} {share:.0%}", (0.32, bottom + share / 2), va="center", annotation_clip=False
     )
     bottom += share
-right.set(xlim=(-0.4, 1.2), ylabel="share of the squared mu", title="Division")
+right.set(xlim=(-0.4, 1.2), ylabel="share of the squared mu", title="Budget allocation")
 plt.show()

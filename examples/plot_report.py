@@ -1,17 +1,16 @@
 """
-A report for whoever answers for the data
-=========================================
+A privacy report for data protection officers
+=============================================
 
-Somebody has to decide that a model may be published, and it is mostly not the one who fitted it.
-`~skdp.inspection.privacy_report` writes for them, in plain words: who is protected, how sure an
-attacker can get, what was declared public and by whom, where the budget went, what is left of it,
-and what is not covered.
+The person who approves the publication of a model is usually not the person who fitted it.
+`~skdp.inspection.privacy_report` writes a report in plain language for them: who is protected, how
+confident an attacker can become, what was declared public and by whom, how the budget was spent,
+how much is left, and what is not covered.
 """
 
 # %%
-# A hospital predicts who comes back; its records are made up here. Two things are
-# fitted to the same people, and both charge one ledger: a pipeline that learns the bounds of the
-# columns privately, and a model alone.
+# A hospital predicts which patients return; its records are synthetic. A pipeline that learns the
+# column bounds privately and a single model are fitted to the same people. Both charge one ledger.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -34,8 +33,8 @@ model = DPPipeline(steps, epsilon=1.0, delta=1e-6, ledger=ledger).fit(X, y)
 DPLogisticRegression(0.5, 1e-6, ledger=ledger, x_norm=100.0).fit(X, y)
 
 # %%
-# In a notebook, a fitted model shows what it promises, and so does the ledger: by label, by day,
-# and with what one more charge may have at each delta.
+# In a notebook, a fitted model shows its guarantee. The ledger shows its charges by label and day,
+# and the largest possible next charge at each delta.
 
 # sphinx_gallery_capture_repr_block = ("_repr_html_",)
 model
@@ -46,10 +45,10 @@ model
 ledger
 
 # %%
-# The report is made of public and released numbers alone. What the data are, what for, and who
-# answers for it are told as they are given. Here is its first page. ``report.save("report.html")``
-# writes the whole as a page that can be mailed and printed, with the details folded; names that
-# end with ``.txt``, ``.md`` or ``.json`` give the other forms.
+# The report uses only public and released numbers. The data set, the purpose and the responsible
+# person are printed as given. Here is the first page. ``report.save("report.html")`` writes the
+# full report as a page to mail or print, with collapsed details. File names that end with
+# ``.txt``, ``.md`` or ``.json`` select other formats.
 
 report = privacy_report(
     model, ledger, dataset="visits to cardiology", purpose="who comes back", responsible="Dr Adams"
@@ -57,9 +56,9 @@ report = privacy_report(
 print(str(report).partition("\nDetails\n")[0])
 
 # %%
-# The most asked question is how sure an attacker can get. The bound on suspicions of any strength
-# is drawn for some epsilons; the dots are what the report says, which lies a little above the
-# curve of its epsilon, since delta is not 0.
+# The most frequent question is how confident an attacker can become. The figure shows the bound as
+# a function of prior confidence for several epsilons. The dots are the values in the report, which
+# lie slightly above the curve of their epsilon because delta is not 0.
 
 suspicion = np.linspace(0.001, 0.999, 400)
 odds = suspicion / (1 - suspicion)
@@ -74,6 +73,6 @@ ax.plot(
     "ko",
     label=f"this model, except with probability {told[0]['except_with_probability']:.0e}",
 )
-ax.set(xlabel="how sure before", ylabel="how sure after, at most", xlim=(0, 1), ylim=(0, 1))
+ax.set(xlabel="confidence before", ylabel="confidence after, at most", xlim=(0, 1), ylim=(0, 1))
 ax.legend(loc="lower right", fontsize="small")
 plt.show()

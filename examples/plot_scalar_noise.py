@@ -1,12 +1,12 @@
 """
-Why one noise is not enough for a function
-==========================================
+Why one random number does not make a function private
+======================================================
 
-A prediction of kernel ridge regression becomes private by adding a random number to it. It is
-tempting to add one number to the whole function, and it has been published as private. It is not:
-the difference of two predictions does not contain the number. Here somebody who sees such a
-release always tells two neighbouring data sets apart. The same attack on releases of
-`~skdp.kernel.DPKernelRidge` is hardly better than a coin. The records are simulated.
+A single prediction of kernel ridge regression becomes private by adding a random number. A
+published method adds one number to the whole function and claims privacy. The claim is wrong: the
+number cancels in the difference of two predictions. Here an attacker who sees such a release can
+always distinguish two neighbouring data sets. The same attack on releases of
+`~skdp.kernel.DPKernelRidge` is hardly better than guessing. The records are simulated.
 """
 
 # %%
@@ -19,7 +19,7 @@ from sklearn.kernel_ridge import KernelRidge
 import skdp
 from skdp.kernel import DPKernelRidge, ridge_sensitivity
 
-skdp.set_config(known_seeds=True)  # for the figure: whoever knows a seed knows the noise
+skdp.set_config(known_seeds=True)  # only for the figure: a known seed makes the noise known
 
 rng = np.random.default_rng(0)
 n_samples, epsilon, delta, gamma, alpha = 700, 1.0, 1e-6, 20.0, 2.0
@@ -42,12 +42,12 @@ scale = min(ridge_sensitivity(penalty=alpha, y_bound=1.0, n_samples=n_samples), 
 
 
 def one_noise(which, seed):
-    """Function plus one number."""
+    """Return the function plus one random number."""
     return exact[which] + np.random.default_rng(seed).laplace(scale=scale)
 
 
 def features(which, seed):
-    """Release of the function on random features."""
+    """Return a private function on random features."""
     model = DPKernelRidge(
         epsilon, delta, gamma=gamma, n_components=200, random_state=seed, y_bounds=(-1.0, 1.0)
     )
@@ -55,7 +55,7 @@ def features(which, seed):
 
 
 def queries(which, seed):
-    """Two private predictions."""
+    """Return two private predictions."""
     model = DPKernelRidge(
         epsilon,
         delta,
@@ -72,16 +72,16 @@ def queries(which, seed):
 
 here, there = 180, 60  # 0.8, and -0.4 as the point to compare with
 releases = {
-    "one noise for the function": one_noise,
+    "one number for the function": one_noise,
     'release="features"': features,
     'release="query"': queries,
 }
 
 # %%
-# The attack computes the difference of the predictions at 0.8 and at -0.4. It knows all records
-# but for the target at 0.8, and so what to expect of either data set: it says "1" if the
-# difference is above the middle of the two. Under differential privacy no attack is right more
-# often than in the share :math:`(e^\varepsilon + \delta) / (1 + e^\varepsilon)` of all cases.
+# The attack computes the difference of the predictions at 0.8 and -0.4. The attacker knows all
+# records except the target at 0.8, and so the expected difference for both data sets. The guess is
+# "1" if the difference is above the midpoint of the two. Under differential privacy, at most the
+# share :math:`(e^\varepsilon + \delta) / (1 + e^\varepsilon)` of guesses is correct.
 
 n_draws = 50
 differences = {
@@ -94,18 +94,18 @@ differences = {
     for name, release in releases.items()
 }
 limit = (np.exp(epsilon) + delta) / (1 + np.exp(epsilon))
-print(f"{'any attack on a private release':32s} {limit:6.1%} right at most")
+print(f"{'any attack on a private release':32s} {limit:6.1%} correct at most")
 for name, pair in differences.items():
     middle = np.mean(pair)
     right = (np.mean(pair[0] > middle) + np.mean(pair[1] < middle)) / 2
-    print(f"{name:32s} {right:6.1%} right")
+    print(f"{name:32s} {right:6.1%} correct")
 
 # %%
-# Above, one noise for the function: six releases of each data set look random (left), but they
-# differ by a constant only. Once their value at -0.4 is subtracted, two curves are left, one for
-# each data set (right). Below left: after the same subtraction, private functions of the two data
-# sets overlap. Below right: the difference that the attack looks at, one dot a release. The two
-# colours are apart for the one noise, and mixed for the private releases.
+# Top: one random number for the function. Six releases of each data set look random (left), but
+# they differ only by a constant. After subtracting the value at -0.4, two curves remain, one for
+# each data set (right). Bottom left: after the same subtraction, private functions of the two data
+# sets overlap. Bottom right: the difference used by the attack, one dot per release. The two
+# colours are separate for one random number, and mixed for private releases.
 
 figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), layout="constrained")
 colors = ["C0", "C1"]
@@ -122,9 +122,9 @@ for which in (0, 1):
 for ax in axes.flat[:3]:
     ax.set(xlabel="x")
     ax.axvline(grid[here], color="k", ls=":", lw=1)
-axes[0, 0].set(title="one noise for the function: six releases each", ylabel="released function")
-axes[0, 1].set(title="the same, less the value at -0.4", ylabel="difference")
-axes[1, 0].set(title='release="features", less the value at -0.4', ylabel="difference")
+axes[0, 0].set(title="one number for the function: six releases each", ylabel="released function")
+axes[0, 1].set(title="the same, minus the value at -0.4", ylabel="difference")
+axes[1, 0].set(title='release="features", minus the value at -0.4', ylabel="difference")
 for row, pair in enumerate(differences.values()):
     for which, values in enumerate(pair):
         height = -row + (0.2 - 0.4 * which) + 0.12 * rng.uniform(-1.0, 1.0, n_draws)
@@ -133,7 +133,7 @@ axes[1, 1].set(
     title=f"difference at 0.8, {n_draws} releases each",
     xlabel="difference",
     yticks=[0, -1, -2],
-    yticklabels=["one noise", "features", "query"],
+    yticklabels=["one number", "features", "query"],
 )
 figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
 plt.show()

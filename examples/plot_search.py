@@ -2,14 +2,14 @@
 Searching for parameters within one budget
 ==========================================
 
-Which preparation, and which model? A search of scikit-learn's releases exact scores of private
-rows. A private search has one budget for the fits, the choice and the score. It is compared with
-the choice that an oracle would make, with the average candidate, and with no search at all.
+Which preprocessing and which penalty are best? A scikit-learn search releases exact scores of
+private rows. A private search has one budget for the fits, the selection and the score. We compare
+it with the choice of an oracle and with the average candidate, which stands for no search.
 """
 
 # %%
-# The Adult census, or, where it is not at hand, a survey that comes with statsmodels. All bounds
-# and categories are public. The test rows stand for rows that are public.
+# The data are the Adult census or, if it is not available, a survey from statsmodels. All bounds
+# and categories are public. The test rows represent public rows.
 
 import warnings
 
@@ -40,12 +40,12 @@ except OSError:
 X, X_test, y, y_test = train_test_split(data.data, y, test_size=0.3, random_state=0)
 
 # %%
-# Candidates: straight lines or curves, and the penalty by the rule or far too large. The grid is
-# public: nobody looked at the rows for it.
+# The candidates use linear effects or splines, and a penalty that is automatic or far too large.
+# The grid is public: it was chosen without looking at the rows.
 
 
 def prepared(n_splines):
-    """Preparation by public numbers."""
+    """Return a preprocessor with public bounds and categories."""
     return make_public_preprocessor(data.bounds, data.categories, log=log, n_splines=n_splines)
 
 
@@ -54,8 +54,8 @@ grid = {"prepare": list(preparations.values()), "model__C": ["auto", 1e-4]}
 steps = [("prepare", preparations["lines"]), ("model", DPLogisticRegression())]
 
 # %%
-# One search. ``budget_`` says what its parts cost. There is no table of scores: nobody has paid
-# for it. The seed is for this page: it makes the noise known.
+# We run one search. ``budget_`` gives the cost of its parts. There is no table of scores, because
+# the budget does not cover it. The seed is only for this page, because it makes the noise known.
 
 search = DPGridSearch(DPPipeline(steps), grid, epsilon, delta=1e-5, random_state=0)
 with skdp.config_context(known_seeds=True):
@@ -65,15 +65,15 @@ for part, share, guarantee in search.budget_:
     print(f"{part:8} {share:.2f}  {guarantee}")
 
 # %%
-# The score at the end, on rows that were set aside, costs these rows a budget of their own.
+# The final score on held-out rows costs a separate budget for these rows.
 
 with skdp.config_context(known_seeds=True):
     print(dp_evaluate(search, X_test, y_test, epsilon=1.0, random_state=0))
 
 # %%
-# Is the search worth it? Each candidate is fitted twice with the whole budget, and three more
-# searches are made, all of them scored on the test rows. The best candidate is what an oracle
-# would name, which nobody has; somebody who chooses without looking has the average one.
+# Is the search worth its cost? We fit each candidate twice with the whole budget, run three more
+# searches, and score all models on the test rows. The best candidate is the choice of an oracle,
+# which is not available in practice. A blind choice gives the average candidate on average.
 
 names, fixed = [], []
 for point in ParameterGrid(grid):
@@ -85,9 +85,9 @@ search.set_params(random_state=None)
 searched = [search.fit(X, y).score(X_test, y_test) for _ in range(3)]
 
 # %%
-# Each dot is the accuracy of one released model. Candidates with far too large a penalty lie on
-# the left. The search avoids them, and lies above the average of the candidates. Two candidates
-# that differ by a hundredth it need not tell apart: its choice is noisy, too.
+# Each dot is the accuracy of one released model. Candidates with a far too large penalty are on
+# the left. The search avoids them and lies above the average of the candidates. It may confuse
+# candidates that differ by 0.01, because its choice is noisy too.
 
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 for place, scores in enumerate(fixed):
@@ -95,6 +95,6 @@ for place, scores in enumerate(fixed):
 ax.plot(searched, [len(fixed)] * len(searched), "o", color="C0")
 ax.axvline(np.mean(fixed), color="C1", linestyle="--", label="average of the candidates")
 ax.set_yticks(range(len(names) + 1), [*names, "search"])
-ax.set(xlabel=f"accuracy on other rows, epsilon={epsilon:g} in total", title=name_of_data)
+ax.set(xlabel=f"accuracy on test rows, total epsilon={epsilon:g}", title=name_of_data)
 ax.legend(fontsize="small")
 plt.show()

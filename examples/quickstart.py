@@ -1,14 +1,14 @@
-"""From a raw frame to a private model, its scores and its report, in under a minute.
+"""From a raw DataFrame to a private model, its scores and its report, in under a minute.
 
     python examples/quickstart.py [figure.png [report.html]]
 
-The data are the Adult census where it is at hand: in the folder named by the environment variable
-SKDP_DATA, among what scikit-learn has fetched before, or from OpenML if that takes less than three
-seconds. Otherwise, they are Fair's survey of extramarital affairs, which comes with statsmodels.
+The data are the Adult census if it is available: in the folder named by the environment variable
+SKDP_DATA, in the cache of scikit-learn, or from OpenML within three seconds. Otherwise, they are
+Fair's survey of extramarital affairs, which comes with statsmodels.
 
-All that is stated is which columns hold numbers and which hold categories. Bounds, categories and
-the model are learned within one budget. The test rows of the figure stand for rows that are
-public; the last scores are computed as one does on private rows.
+You only state which columns are numeric and which are categorical. Bounds, categories and the
+model are learned within one budget. The test rows of the figure represent public rows; the last
+scores are computed privately, as for private rows.
 """
 
 import sys
@@ -42,13 +42,13 @@ DELTA = 1e-5
 
 
 def private_model(columns, epsilon):
-    """The private way: one budget for the bounds, the categories and the model."""
+    """Return a private pipeline, with one budget for bounds, categories and model."""
     steps = [("prepare", make_private_preprocessor(columns)), ("model", DPLogisticRegression())]
     return DPPipeline(steps, epsilon=epsilon, delta=DELTA)
 
 
 def usual_model(columns):
-    """The usual way, without privacy."""
+    """Return the usual scikit-learn pipeline, without privacy."""
     prepare = make_column_transformer(
         (make_pipeline(SimpleImputer(), StandardScaler()), columns["numeric"]),
         (OneHotEncoder(handle_unknown="ignore"), columns["categorical"]),
@@ -57,7 +57,7 @@ def usual_model(columns):
 
 
 def same_features_model(columns):
-    """What privacy costs: features as in the private way, learned with next to no noise."""
+    """Return a model with the features of the private pipeline and almost no noise."""
     prepare = make_private_preprocessor(columns).set_params(
         columns__numeric__epsilon=1e4,
         columns__categorical__epsilon=1e4,
@@ -71,7 +71,7 @@ def same_features_model(columns):
 
 @dataclass
 class Study:
-    """A raw frame, and how it is divided into rows to learn from and others."""
+    """Raw DataFrame with its train/test splits."""
 
     name: str
     frame: pd.DataFrame
@@ -82,13 +82,13 @@ class Study:
     n_fits: int
 
     def parts(self, i):
-        """Rows to learn from and others, of division ``i``."""
+        """Return the training and test rows of split ``i``."""
         train, test = self.divisions[i % len(self.divisions)]
         return self.frame.iloc[train], self.y[train], self.frame.iloc[test], self.y[test]
 
 
 def adult():
-    """The census: unknown values are missing, and the donors divided the rows."""
+    """Return the census, with unknown values as missing and the original train/test split."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "A network error occurred")
         census = fetch_adult("all", timeout=3.0)
@@ -102,7 +102,7 @@ def adult():
 
 
 def fair_survey():
-    """The survey: one value in twenty is made missing; ten divisions of the rows by chance."""
+    """Return the survey, with 5 % of the values missing and ten random train/test splits."""
     fair = fetch_fair()
     columns = {"numeric": list(fair.bounds), "categorical": list(fair.categories)}
     frame = fair.data.mask(np.random.default_rng(0).random(fair.data.shape) < 0.05)
@@ -114,13 +114,13 @@ def fair_survey():
 
 
 def accuracy_and_auc(model, X, y):
-    """Exact scores, for rows that are public."""
+    """Return exact scores, for public rows."""
     probability = model.predict_proba(X)[:, 1]
     return np.mean((probability > 0.5) == y), roc_auc_score(y, probability)
 
 
 def scores_of(study, make, n_fits):
-    """Accuracy and AUC on the test rows of fits that ``make`` makes, one row a fit."""
+    """Return accuracy and AUC on test rows of fits of models from ``make``, one row per fit."""
     scores = []
     for i in range(n_fits):
         X, y, X_test, y_test = study.parts(i)
@@ -129,14 +129,14 @@ def scores_of(study, make, n_fits):
 
 
 def compare(study):
-    """Scores of the private fits, and of both ways without privacy; all are printed."""
+    """Print and return the scores of the private fits and of both baselines."""
     train, test = study.divisions[0]
-    print(f"Data: {study.name}, {len(train):,} rows to learn from and {len(test):,} to score on,")
+    print(f"Data: {study.name}, {len(train):,} training rows and {len(test):,} test rows,")
     n_missing = int(study.frame.isna().to_numpy().sum())
     n_numeric, n_categorical = (len(names) for names in study.columns.values())
-    print(f"{n_numeric} columns of numbers, {n_categorical} of categories, {n_missing:,} missing.")
+    print(f"{n_numeric} numeric and {n_categorical} categorical columns, {n_missing:,} missing.")
     if len(study.divisions) > 1:
-        print(f"All are means over {len(study.divisions)} divisions into these rows.")
+        print(f"All scores are means over {len(study.divisions)} random train/test splits.")
     print(f"\nPrivate, delta={DELTA:g}: mean (range) of {study.n_fits} fits")
     print(" epsilon   accuracy                  AUC")
     private = []
@@ -156,16 +156,16 @@ def compare(study):
     shares = [np.mean(study.y[test]) for _, test in study.divisions]
     larger = np.mean(np.maximum(shares, np.subtract(1.0, shares)))
     references["always the larger class"] = np.array([larger, 0.5])
-    print("Accuracy and AUC of others:")
+    print("Accuracy and AUC of baselines:")
     for name, (accuracy, auc) in references.items():
         print(f"   {accuracy:.3f}    {auc:.3f}   {name}")
     chance = np.sqrt(larger * (1.0 - larger) / len(test))
-    print(f"By chance, other test rows would move an accuracy by about {chance:.3f}.\n")
+    print(f"The sampling error of the test accuracy is about {chance:.3f}.\n")
     return np.array(private), references
 
 
 def draw(study, private, references, path):
-    """Accuracy and AUC against epsilon, beside the lines without privacy."""
+    """Plot accuracy and AUC against epsilon, with baselines without privacy."""
     figure, axes = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained")
     styles = [("black", "--"), ("tab:green", "-."), ("gray", ":")]
     for which, (ax, what) in enumerate(zip(axes, ["accuracy", "AUC"], strict=True)):
@@ -180,28 +180,28 @@ def draw(study, private, references, path):
         )
         label = f"private: mean and range of {study.n_fits} fits"
         if len(study.divisions) > 1:
-            label += f", {len(study.divisions)} divisions"
+            label += f", {len(study.divisions)} splits"
         ax.plot(study.epsilons, scores.mean(axis=1), "o-", color="tab:blue", label=label)
         for (name, values), (color, dashes) in zip(references.items(), styles, strict=True):
             if what == "accuracy" or name != "always the larger class":
                 ax.axhline(values[which], color=color, linestyle=dashes, label=name)
-        xlabel = f"epsilon of the whole, delta={DELTA:g} (less is more private)"
+        xlabel = f"total epsilon, delta={DELTA:g} (lower is more private)"
         ax.set(xscale="log", xlabel=xlabel, title=what)
         ax.set_xticks(study.epsilons, [f"{epsilon:g}" for epsilon in study.epsilons])
         ax.minorticks_off()
         ax.grid(alpha=0.3)
-    # A hundredth is as long on one side as on the other.
+    # Both axes have the same scale.
     height = np.ptp(axes[0].get_ylim())
     top = axes[1].get_ylim()[1] + 0.05 * height
     axes[1].set_ylim(top - height, top)
     n_train = len(study.divisions[0][0])
-    figure.suptitle(f"From the raw frame to a model: {study.name}, {n_train:,} training rows")
+    figure.suptitle(f"From a raw DataFrame to a model: {study.name}, {n_train:,} training rows")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.savefig(path, dpi=120)
 
 
 def main(figure, report):
-    """Compare, draw, and go once through what one does with private rows."""
+    """Compare models, plot the scores, and run the steps for private rows once."""
     try:
         study = adult()
     except OSError as error:
@@ -217,11 +217,11 @@ def main(figure, report):
     about = privacy_report(model, dataset=study.name, purpose="to show skdp")
     about.save(report)
     print("In words: " + textwrap.fill(about.data["headline"], 99))
-    print(f"\nFigure: {figure}\nReport, with one page to begin with: {report}")
+    print(f"\nFigure: {figure}\nReport, with a one-page summary: {report}")
 
 
 if __name__ == "__main__":
     names = ["quickstart.png", "quickstart.html"]
     names[: len(sys.argv) - 1] = sys.argv[1:]
-    with threadpool_limits(1):  # matrices are small, and threads would wait for each other
+    with threadpool_limits(1):  # matrices are small, so more threads would be slower
         main(*names)

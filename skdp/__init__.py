@@ -1,7 +1,7 @@
 """Differential privacy for scikit-learn.
 
-Nothing but this file, and the old names in ``_moved``, is loaded by ``import skdp``: packages and
-estimators are when they are first asked for.
+``import skdp`` loads only this file and the old names in ``_moved``. Packages and estimators are
+loaded on first use.
 """
 
 import importlib

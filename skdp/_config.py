@@ -1,4 +1,4 @@
-"""Settings of the library in the style of scikit-learn's: which warnings are shown."""
+"""Global settings, in the style of scikit-learn."""
 
 import os
 from collections.abc import Iterator
@@ -12,16 +12,16 @@ _here: ContextVar[dict[str, bool] | None] = ContextVar("config", default=None)
 
 
 def get_config() -> dict[str, bool]:
-    """Return the settings as they are here and now.
+    """Return the current settings.
 
     Returns
     -------
     dict
-        Name to value: see `set_config`.
+        Settings by name; see `set_config`.
 
     See Also
     --------
-    set_config, config_context : Change them.
+    set_config, config_context : Change settings.
 
     Examples
     --------
@@ -35,15 +35,15 @@ def get_config() -> dict[str, bool]:
 
 
 def set_config(*, known_seeds: bool | None = None) -> None:
-    """Change settings for the rest of the process, or of the `config_context` that this is in.
+    """Change settings for the rest of the process or of the enclosing `config_context`.
 
     Parameters
     ----------
     known_seeds : bool, default=None
-        Whether a fit with ``random_state`` is meant to be reproducible and protects nobody, as in
-        tests and figures, so that no `~skdp.exceptions.PrivacyWarning` needs to say so. A fit that
-        has a ledger warns all the same: it spends budget and gets no privacy for it. None leaves
-        the setting as it is. At the start of a process it is True if the environment variable
+        If True, a fit with ``random_state`` does not emit a `~skdp.exceptions.PrivacyWarning`. Use
+        it for tests and figures, whose fits must be reproducible and protect nobody. A fit with a
+        ledger still warns, because it spends budget without getting privacy. None keeps the
+        current setting. At the start of a process it is True if the environment variable
         ``SKDP_KNOWN_SEEDS`` is 1, and False otherwise.
 
     Raises
@@ -53,12 +53,12 @@ def set_config(*, known_seeds: bool | None = None) -> None:
 
     See Also
     --------
-    config_context : Change them for a block.
+    config_context : Change settings for a block.
 
     Notes
     -----
-    Other threads of the process see it, too. Worker processes, such as those of ``n_jobs=2``, have
-    settings of their own: they begin with the environment variable.
+    The change also applies to other threads of the process. Worker processes, such as those of
+    ``n_jobs=2``, have their own settings and start from the environment variable.
     """
     changed = _changed(known_seeds)
     if _here.get() is None:
@@ -69,22 +69,22 @@ def set_config(*, known_seeds: bool | None = None) -> None:
 
 @contextmanager
 def config_context(*, known_seeds: bool | None = None) -> Iterator[None]:
-    """Change settings within a block, and put them back at its end.
+    """Change settings within a block and restore them at its end.
 
     Parameters
     ----------
     known_seeds : bool, default=None
-        As for `set_config`, which has the same errors; None leaves it as it is.
+        See `set_config`, which raises the same errors. None keeps the current setting.
 
     See Also
     --------
-    set_config : Change them for good.
+    set_config : Change settings permanently.
 
     Notes
     -----
-    Blocks nest. They hold for the thread, or the asynchronous task, that has entered them: other
-    threads, and worker processes such as those of ``n_jobs=2``, do not see them. What they fit
-    then warns, unless the environment variable ``SKDP_KNOWN_SEEDS=1`` was set before they began.
+    Blocks can be nested. They apply to the current thread or asynchronous task only. Fits in other
+    threads, and in worker processes such as those of ``n_jobs=2``, still warn, unless the
+    environment variable ``SKDP_KNOWN_SEEDS=1`` was set before the processes started.
 
     Examples
     --------
@@ -106,12 +106,11 @@ def config_context(*, known_seeds: bool | None = None) -> Iterator[None]:
 
 
 def _changed(known_seeds: bool | None) -> dict[str, bool]:
-    """Return the settings of now with those that were given."""
+    """Return the current settings, updated by the given ones."""
     if known_seeds is None:
         return get_config()
     if not isinstance(known_seeds, bool):
         raise ValueError(
-            "known_seeds must be True, False, or None to leave it; "
-            f"got a {type(known_seeds).__name__}."
+            f"known_seeds must be True, False or None; got a {type(known_seeds).__name__}."
         )
     return {"known_seeds": known_seeds}

@@ -1,4 +1,4 @@
-"""Who records releases hears of each here; needs numpy only, for users' devices release, too."""
+"""Hooks that record releases and progress; needs numpy only, because devices use it too."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,32 +15,33 @@ _HOUSEKEEPING = ("skdp._recording", "skdp._grid", "skdp.mechanisms.", "skdp._val
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """One release, for who records it: private numbers among released ones.
+    """Record of one release, with private and released numbers.
 
     Parameters
     ----------
     asked : ndarray
-        The value as it was computed. Private.
+        Exact value. Private.
 
     sensitivity : float
-        Declared bound on its change between neighbours, in the norm of the law, with what the
-        computation may err by on either side.
+        Declared bound on its change between neighbours, in the norm of the law, including the
+        error of the computation on either side.
 
     law : NoiseLaw, or None
-        Of the noise for a sensitivity of 1, with the guarantee of this release; None on a device
-        that has numpy only.
+        Law of the noise for a sensitivity of 1, with the guarantee of this release; None on a
+        device that has numpy only.
 
     scale : float
-        Of the noise that is drawn: that of the law times the sensitivity, and a little more
-        where the value is rounded to a lattice.
+        Scale of the noise: the scale of the law times the sensitivity, slightly increased if the
+        value is rounded to a lattice.
 
     step : float
-        Of the lattice or grid.
+        Step of the lattice or grid.
 
     released : ndarray
+        Released value.
 
     where : str
-        Module, line and function that released.
+        Module, line and function of the release.
     """
 
     asked: np.ndarray = field(repr=False)
@@ -54,14 +55,14 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Kept(Released):
-    """Noisy counts of which only those names are released that reach a threshold.
+    """Record of noisy counts of which only the names above a threshold are released.
 
-    Counts of other data are of other names: they are compared over the names of both.
+    Other data may have other names; counts are compared over the names of both.
 
     Parameters
     ----------
     names : tuple
-        Whose counts ``asked`` and ``released`` are, noisy ones in the latter. Private.
+        Names of the counts in ``asked`` and of the noisy counts in ``released``. Private.
 
     threshold : float
         Multiple of ``step``.
@@ -71,16 +72,16 @@ class Kept(Released):
     threshold: float
 
     def above(self, noisy: np.ndarray) -> tuple[Any, ...]:
-        """Names whose noisy counts reach the threshold."""
+        """Return the names whose noisy counts reach the threshold."""
         return tuple(self.names[i] for i in np.flatnonzero(noisy >= self.threshold))
 
 
 @dataclass(frozen=True, eq=False)
 class Perturbed:
-    """One random linear term of an objective, for who records releases, and all that it meets.
+    """Record of the random linear term of an objective, with its rows and parameters.
 
-    The term is private, and so are the rows. What is released is the minimiser, a one-to-one
-    function of the term, whose density follows from these.
+    The term and the rows are private. The minimiser is released. It is a one-to-one function of
+    the term, and its density follows from this record.
 
     Parameters
     ----------
@@ -92,20 +93,19 @@ class Perturbed:
     penalty : float
 
     law : ObjectiveNoise
-        Of the linear term, with the guarantee of the exact minimiser.
+        Law of the linear term, with the guarantee of the exact minimiser.
 
     linear : ndarray of shape (n_outputs, n_features)
-        As it was drawn, rounded to its lattice. Private.
+        Linear term, rounded to its lattice. Private.
 
     step : float
-        Of the lattice.
+        Step of the lattice.
 
     tolerance : float
         Bound on the norm of the gradient at which the solver stops.
 
     pull : ndarray of the shape of ``linear``
-        A further linear term, of public and of released numbers: minus the penalty times the
-        weights around which it is.
+        Further linear term of public and released numbers: minus the penalty times its centre.
 
     where : str
         Module, line and function.
@@ -124,16 +124,16 @@ class Perturbed:
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """Selections by exponential mechanisms, for who records releases.
+    """Record of selections by exponential mechanisms.
 
     Parameters
     ----------
     utilities : ndarray of shape (n_selections, n_candidates), whole numbers
-        The log-weights are these times ``rates``. Private.
+        Utilities; the log-weights are the utilities times ``rates``. Private.
 
     spreads : ndarray of shape (n_selections,), whole numbers
         Declared bounds on the range of the change of the utilities between neighbours: the
-        largest change of a candidate less the least one.
+        largest change of a candidate minus the smallest.
 
     rates : ndarray of shape (n_selections,)
 
@@ -141,7 +141,7 @@ class Selected:
         Declared bound on the range of the change of the log-weights.
 
     chosen : ndarray of shape (n_selections,)
-        Places of the candidates that are released.
+        Indices of the released candidates.
 
     where : str
         Module, line and function.
@@ -157,17 +157,17 @@ class Selected:
 
 @dataclass(frozen=True, eq=False)
 class OneOfRuns:
-    """A run begins, for who records releases, of which one in a private number is released.
+    """Record of the start or end of a run; one run of a private number is released.
 
-    What was recorded from here on, until one is recorded that ends it, is of this run.
+    All records between the start and the end belong to this run.
 
     Parameters
     ----------
     run : Guarantee or None
-        What is claimed of each run; None at the end of one.
+        Claimed guarantee of each run; None at the end of a run.
 
     eta, gamma : float
-        Of the law of their number, as `~skdp.privacy.RandomRunsDP` has them.
+        Parameters of the law of their number, see `~skdp.privacy.RandomRunsDP`.
     """
 
     run: Any
@@ -182,12 +182,12 @@ released_values: ContextVar[Callable[[Any], np.ndarray | None] | None] = Context
 
 
 def is_recorded() -> bool:
-    """Whether somebody hears of the private numbers behind releases."""
+    """Whether the private numbers behind releases are recorded."""
     return released_values.get() is not None
 
 
 def recorded(kind: type, value: Any, **fields: Any) -> Any:
-    """Return what goes on as released; the listener, if there is one, hears of it.
+    """Return the released value, after the listener, if any, received its record.
 
     Parameters
     ----------
@@ -195,10 +195,10 @@ def recorded(kind: type, value: Any, **fields: Any) -> Any:
         `Released`, `Perturbed` or `Selected`.
 
     value : ndarray
-        What goes on, unless the listener returns something else.
+        Released value, unless the listener returns another one.
 
     **fields
-        Of the record, but for ``where``.
+        Fields of the record except ``where``.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def recorded(kind: type, value: Any, **fields: Any) -> Any:
 
 @contextmanager
 def one_of_runs(run: Any, *, eta: float, gamma: float) -> Iterator[None]:
-    """Tell the listener which releases are those of one run, of which the best is released.
+    """Mark the releases within the block as one run, of which the best is released.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def one_of_runs(run: Any, *, eta: float, gamma: float) -> Iterator[None]:
 
 
 def _caller() -> str:
-    """Module, line and function from which a release was asked for."""
+    """Return module, line and function that made a release."""
     frame = inspect.currentframe()
     while frame is not None:
         module = frame.f_globals.get("__name__", "?")
@@ -246,33 +246,33 @@ _MOST = 64  # kinds of releases that are told apart
 
 @dataclass(frozen=True)
 class Fact:
-    """Releases of one kind, made of public and of released numbers only.
+    """Summary of releases of one kind, made of public and released numbers only.
 
     Parameters
     ----------
     purpose : str
-        In words; empty where nobody said.
+        Purpose in words; empty if unknown.
 
     noise : str
-        Kind of the noise: "laplace", "k_norm", "k_norm_rows" for that of each row of a matrix,
-        "k_norm_pairs" for that of cosines and sines, "gaussian", "gaussian_shares" and
-        "laplace_shares" for that which nodes draw in shares, "threshold" for names whose noisy
-        count reaches one, or "exponential" for a selection.
+        Kind of the noise: "laplace", "k_norm", "k_norm_rows" for each row of a matrix,
+        "k_norm_pairs" for cosines and sines, "gaussian", "gaussian_shares" and "laplace_shares"
+        for noise that nodes draw in shares, "threshold" for names whose noisy count reaches a
+        threshold, or "exponential" for a selection.
 
     size : int or None
-        Numbers of one release; None where that is private.
+        Length of one release; None if it is private.
 
     guarantee : Guarantee, float or None
-        Of one release; a float is the range of the log-odds of a selection.
+        Guarantee of one release; a float is the range of the log-odds of a selection.
 
     scales : (float, float) or None
-        Least and largest scale of the noise that was drawn.
+        Smallest and largest scale of the noise.
 
     sensitivities : (float, float) or None
-        Least and largest bound on the change between neighbours, in the norm of the noise.
+        Smallest and largest bound on the change between neighbours, in the norm of the noise.
 
     times : int
-        How many there were.
+        Number of releases.
     """
 
     purpose: str
@@ -285,12 +285,12 @@ class Fact:
 
 
 class Facts:
-    """Account of a fit, in which releases of one kind are one entry.
+    """Account of the releases of a fit, with one entry per kind.
 
     Parameters
     ----------
     before : iterable of Fact, default=()
-        Of a stream so far.
+        Earlier entries of a stream.
     """
 
     def __init__(self, before: Iterable[Fact] = ()) -> None:
@@ -314,7 +314,7 @@ class Facts:
             Purpose, noise and size.
 
         law, scale, sensitivity, times
-            As for `note`.
+            See `note`.
         """
         key = kind, id(law)
         if key not in self._known:
@@ -324,7 +324,7 @@ class Facts:
         self._extend(self._known[key][1], (scale,), (sensitivity,), times)
 
     def _place(self, kind: tuple[str, str, int | None], law: Any) -> int:
-        """Place of the entry of a kind."""
+        """Return the index of the entry of a kind."""
         # Of a law, what makes a law, or what is a guarantee itself.
         law = law() if callable(law) else law
         blank = Fact(*kind, getattr(law, "guarantee", law), None, None, 0)
@@ -342,7 +342,7 @@ class Facts:
         entry[3] += times
 
     def as_tuple(self) -> tuple[Fact, ...]:
-        """Entries in the order of their first releases."""
+        """Return the entries in the order of their first releases."""
         return tuple(
             replace(blank, scales=scales, sensitivities=sensitivities, times=times)
             for blank, scales, sensitivities, times in self._entries
@@ -367,10 +367,10 @@ def note(
     sensitivity: float | None = None,
     times: int = 1,
 ) -> None:
-    """Note releases in the account of the fit that makes them, if there is one.
+    """Note releases in the account of the current fit, if any.
 
-    Privacy: whatever is given stays with the fitted model. It must be public, or a function of
-    what is released.
+    Privacy: all arguments stay with the fitted model. They must be public or functions of released
+    values.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ def note(
         See `Fact`.
 
     law : NoiseLaw, Guarantee, float, None or callable
-        What has the guarantee of one release, or is that; a callable returns it.
+        Guarantee of one release or an object that has it; a callable returns it.
 
     scale : float, default=None
 
@@ -401,18 +401,18 @@ def _within(variable: ContextVar, value: Any) -> Iterator[Any]:
 
 
 def facts_of_a_fit(before: Iterable[Fact] = ()) -> AbstractContextManager[Facts]:
-    """Open an account, which hears of no fit within this one: that has its own.
+    """Open an account of a fit. Nested fits have their own accounts.
 
     Parameters
     ----------
     before : iterable of Fact, default=()
-        Of a stream so far.
+        Earlier entries of a stream.
     """
     return _within(_facts, Facts(before))
 
 
 def without_facts() -> AbstractContextManager[None]:
-    """Note nothing: how often there is a release here is nobody's to know."""
+    """Disable notes within the block, where the number of releases is private."""
     return _within(_facts, None)
 
 
@@ -422,22 +422,22 @@ T = TypeVar("T")
 
 
 class Phase(Protocol):
-    """Part of a fit that somebody is told of while it lasts."""
+    """Protocol of a phase of a fit that reports progress."""
 
     def step(self) -> None:
-        """Tell that one more part of it is done."""
+        """Report that one more part is done."""
 
     def close(self) -> None:
-        """Tell that all of it is done."""
+        """Report that the phase is done."""
 
 
 class Listener(Protocol):
-    """Who is told how far a fit is."""
+    """Protocol of a listener to the progress of a fit."""
 
     public: Collection[str]  # of "rows" and "users", those whose number is
 
     def phase(self, name: str, n_parts: int) -> Phase:
-        """Tell that a phase of so many parts begins; 0 are parts that nobody counts."""
+        """Begin a phase of ``n_parts`` parts; 0 means that parts are not counted."""
         ...
 
 
@@ -445,26 +445,26 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 def heard_by(listener: Listener | None) -> AbstractContextManager[None]:
-    """Let somebody hear of the fit within the block, or nobody."""
+    """Set the listener to the fit within the block; None disables messages."""
     return _within(_listener, listener)
 
 
 def with_progress(
     items: Iterable[T], name: str, n_items: int, *, of: str | None = None
 ) -> Iterator[T]:
-    """Yield items; whoever listens to the fit is told of each that is done, or of each hundredth.
+    """Yield items and report each finished item, or each hundredth, to the listener of the fit.
 
-    Privacy: who listens hears ``name`` and how many parts there are, and notices when a part is
-    done. ``n_items`` must be public or released. Where it follows from the number of rows, or of
-    users, ``of`` says so: it is told only to a listener who knows that number to be public.
+    Privacy: the listener learns ``name``, the number of parts, and when a part is done.
+    ``n_items`` must be public or released. If it depends on the number of rows or users, ``of``
+    must say so: it is reported only to a listener for whom this number is public.
 
     Parameters
     ----------
     items : iterable
-        All of which are taken.
+        Items, all of which are taken.
 
     name : str
-        What is done, in words.
+        Name of the phase.
 
     n_items : int
 

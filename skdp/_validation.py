@@ -1,4 +1,4 @@
-"""Named checks of parameters: the message gives the name, the rule and the value."""
+"""Checks of parameters, whose messages give the name, the rule and the value."""
 
 import functools
 import inspect
@@ -25,7 +25,7 @@ _SHOWN = 80  # characters of a value in a message
 
 
 def short_repr(value: object) -> str:
-    """Value of a parameter as a message shows it: on one line, and not longer than that."""
+    """Return the representation of a value on one line of at most 80 characters."""
     try:
         text = re.sub(r"\s+", " ", repr(value))
     except Exception:  # somebody else's object
@@ -34,10 +34,10 @@ def short_repr(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Python's own number for any other real number, also within lists and tuples.
+    """Convert real numbers to Python numbers, also within lists and tuples.
 
-    Single precision would otherwise spread into every product with it, and what it misses is more
-    than the errors that certificates allow for.
+    Single precision would otherwise spread into every product, and its rounding error exceeds
+    what the certificates allow.
     """
     if type(value) in (list, tuple):
         return type(value)(map(plain, value))
@@ -52,7 +52,7 @@ def plain(value: Any) -> Any:
 
 
 def plain_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function of numbers: it takes `plain` ones, whatever the caller has."""
+    """Decorate a function so that its arguments are converted by `plain`."""
 
     @functools.wraps(function)
     def of_plain(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -66,8 +66,8 @@ def plain_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def store(frozen: object, **values: Any) -> None:
     """Set attributes of a frozen dataclass from its ``__post_init__``.
 
-    Plain Python numbers, mostly: those of numpy may be single precision, or wrap around, and
-    neither JSON nor texts take them.
+    Values should be plain Python numbers: NumPy numbers may be single precision or wrap around,
+    and JSON does not accept them.
     """
     for name, value in values.items():
         object.__setattr__(frozen, name, value)
@@ -105,7 +105,7 @@ def probability(**named: Any) -> None:
 
 
 def fraction(**named: Any) -> None:
-    """Check that each value lies between 0 and 1, which are excluded."""
+    """Check that each value lies in the open interval (0, 1)."""
     positive(**named)
     _check("less than 1", lambda v: v < 1.0, named)
 
@@ -121,14 +121,14 @@ def _short(number: float) -> str:
 
 
 def boolean(**named: Any) -> None:
-    """Check that each value is a truth value."""
+    """Check that each value is a boolean."""
     for name, value in named.items():
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name} must be True or False; got {short_repr(value)}.")
 
 
 def positive_int(**named: Any) -> None:
-    """Check that each value is a whole number from 1 that a float can hold."""
+    """Check that each value is an int from 1 to 2**53."""
     _positive_int("a positive int", named)
 
 
@@ -151,7 +151,7 @@ def _positive_int(rule: str, named: dict[str, Any]) -> None:
 
 
 def non_negative_int(**named: Any) -> None:
-    """Check that each value is a whole number from 0."""
+    """Check that each value is a non-negative int."""
     for name, value in named.items():
         if not is_whole(value) or value < 0:
             raise ValueError(f"{name} must be a non-negative int; got {short_repr(value)}.")
@@ -169,17 +169,17 @@ def number_or_auto(**named: Any) -> None:
 
 
 def is_auto(value: object) -> bool:
-    """Whether a parameter asks for the rule."""
+    """Whether a parameter is "auto"."""
     return isinstance(value, str) and value == "auto"
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is an int, and no truth value."""
+    """Whether a value is an int and not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def counts(*, least: int = 0, **named: Any) -> np.ndarray:
-    """Check an array of public counts; it comes back as floats, which hold them exactly."""
+    """Check an array of public counts and return it as floats, which are exact."""
     ((name, values),) = named.items()
     if type(values) is int and least <= values < 2**53:
         return np.asarray(float(values))
@@ -200,11 +200,11 @@ def one_of(options: Iterable[str], **named: Any) -> None:
 
 
 def check_y_bounds(y_bounds: Any) -> None:
-    """Check the bounds of a target: two finite numbers, low first."""
+    """Check that the bounds of a target are two finite numbers with low < high."""
     if is_auto(y_bounds):
         raise ValueError(
-            "y_bounds must be (low, high), public: targets of streams, and on users' devices, are "
-            "clipped as they come, before their quantiles could be released; got 'auto'."
+            "y_bounds must be public numbers (low, high): streams and user devices clip targets "
+            "as they arrive, before quantiles can be released; got 'auto'."
         )
     try:
         low, high = y_bounds
@@ -218,7 +218,7 @@ def check_y_bounds(y_bounds: Any) -> None:
 
 
 def level_of_the_user() -> int:
-    """Level, for the one who asks, of the first call from outside of the libraries."""
+    """Return the ``stacklevel`` of the first caller outside the libraries."""
     frame: Any = inspect.currentframe()
     level, frame = 1, frame.f_back
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_LIBRARIES):
@@ -230,7 +230,7 @@ _LIBRARIES = ("skdp.", "sklearn.", "joblib.", "contextlib")
 
 
 def warn_of_bounds(y_bounds: Any) -> None:
-    """Warn, whatever the targets are, where nobody said in which range they lie."""
+    """Warn if ``y_bounds`` is None, whatever the targets are."""
     if y_bounds is None:
         warnings.warn(
             "y_bounds is None: targets outside of (-1, 1) are clipped; pass y_bounds=(low, high), "
@@ -241,13 +241,13 @@ def warn_of_bounds(y_bounds: Any) -> None:
 
 
 def warn_of_an_end(bounds: "TargetRange", search_range: Any) -> None:
-    """Warn where released bounds end where nobody looked any farther."""
+    """Warn if released bounds reach an end of the search range."""
     low, high = map(float, search_range)
     # Values of one sign end at 0 anyway.
     if low >= bounds.low != 0.0 or high <= bounds.high != 0.0:
         warnings.warn(
             f"y_bounds_ is ({bounds.low:g}, {bounds.high:g}), cut by an end of y_search_range: "
-            "targets may lie beyond and are clipped. Give a wider y_search_range, or y_bounds.",
+            "any targets beyond it are clipped. Pass a wider y_search_range, or y_bounds.",
             UserWarning,
             stacklevel=level_of_the_user(),
         )
@@ -255,7 +255,7 @@ def warn_of_an_end(bounds: "TargetRange", search_range: Any) -> None:
 
 @dataclass(frozen=True)
 class TargetRange:
-    """Public bounds of a target. Within, targets are in units of half the range, in [-1, 1].
+    """Public bounds of a target, which is scaled to [-1, 1] internally.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class TargetRange:
 
     @classmethod
     def of(cls, y_bounds: Any) -> Self:
-        """Range of a parameter ``y_bounds``, checked; None stands for (-1, 1)."""
+        """Check a parameter ``y_bounds`` and return its range; None means (-1, 1)."""
         if y_bounds is None:
             return cls(-1.0, 1.0)
         check_y_bounds(y_bounds)
@@ -276,25 +276,25 @@ class TargetRange:
 
     @property
     def middle(self) -> float:
-        """Target that is 0 in units of the range."""
+        """Middle of the range."""
         return self.low / 2 + self.high / 2
 
     @property
     def half(self) -> float:
-        """Length of a unit."""
+        """Half of the range, the unit of scaled targets."""
         return self.high / 2 - self.low / 2
 
     def scaled(self, y: Any) -> np.ndarray:
-        """Targets clipped to their bounds, in units of half the range around its middle."""
+        """Clip targets to their bounds and scale them to [-1, 1]."""
         scaled = (np.clip(y, self.low, self.high) - self.middle) / self.half
         return np.clip(scaled, -1.0, 1.0)  # rounding may have left the interval
 
     def original(self, values: Any) -> np.ndarray:
-        """Turn values for targets in [-1, 1] into predictions within the bounds."""
+        """Map values in [-1, 1] back to targets within the bounds."""
         return np.clip(self.middle + self.half * np.clip(values, -1.0, 1.0), self.low, self.high)
 
     def relative(self, **named: Any) -> float:
-        """Turn one length in units of the target, a parameter, into one of half the range."""
+        """Convert a parameter in units of the target to units of half the range."""
         positive(**named)
         ((name, value),) = named.items()
         relative = float(value) / self.half

@@ -12,33 +12,33 @@ __all__ = [
 
 
 class BudgetExceededError(ValueError):
-    """A charge would exceed the budget of a ledger or of a fitted model; nothing was charged."""
+    """A charge would exceed the budget of a ledger or a fitted model; nothing was charged."""
 
 
 class DistributedError(RuntimeError):
-    """Another process of the same fit failed, or the processes were not called alike."""
+    """Another process of the same fit failed, or the processes got different arguments."""
 
 
 class NoConversionError(ValueError):
-    """The asked conversion between privacy guarantees does not exist."""
+    """The requested conversion between privacy guarantees does not exist."""
 
 
 class SolverError(RuntimeError):
     """The solver could not certify its solution, so nothing was released.
 
-    Whether this happens depends on the data, so that it lies outside the guarantee. It is not
-    expected: the objectives are smooth and strongly convex, and what public numbers show to be
-    out of reach is refused with a ValueError before a ledger is charged.
+    Whether this error occurs depends on the data, so it is outside the guarantee. It is not
+    expected: the objectives are smooth and strongly convex. If public numbers show that a solution
+    cannot be certified, a ValueError is raised before the ledger is charged.
     """
 
 
 class SourceChangedError(RuntimeError):
-    """Rows of a source are others than those that were checked; a charge made before stays."""
+    """The rows of a source changed after they were checked; an earlier charge stays."""
 
 
 class StaleStreamError(ValueError):
-    """Another copy of the stream has gone on; nothing was charged."""
+    """Another copy of the stream has continued it; nothing was charged."""
 
 
 class PrivacyWarning(UserWarning):
-    """The call is allowed, and weakens or voids the guarantee."""
+    """The call is allowed but weakens or voids the guarantee."""

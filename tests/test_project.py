@@ -120,7 +120,7 @@ def test_without_adult_the_quick_start_takes_the_survey(quickstart, monkeypatch,
     quickstart.main(tmp_path / "figure.png", tmp_path / "report.html")
     printed = capsys.readouterr().out
     assert "Without the Adult census: no network" in printed
-    assert "mean (range) of 2 fits" in printed and "means over 2 divisions" in printed
+    assert "mean (range) of 2 fits" in printed and "means over 2 random" in printed
     assert "roc_auc" in printed and "by a pipeline of 3 private steps" in printed
     assert "their confidence is at most" in " ".join(printed.split())
     assert (tmp_path / "figure.png").stat().st_size > 10_000

@@ -1,4 +1,4 @@
-"""Is the promise kept? Recording, replay on neighbours, and bounds from outside."""
+"""Audits of privacy guarantees: recording, replay on neighbours and black-box bounds."""
 
 from skdp.audit._black_box import EpsilonEstimate, estimate_epsilon
 from skdp.audit._findings import Finding, ReleaseTally, ReplayReport

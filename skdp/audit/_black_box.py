@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon and mu from what a release returns, and nothing else."""
+"""Lower bounds on epsilon and mu from the outputs of a release alone."""
 
 import math
 from bisect import bisect_left
@@ -57,9 +57,9 @@ def check_reusable(**named: Any) -> None:
         for part in [data, *inner]:
             if isinstance(part, Iterator):
                 raise ValueError(
-                    f"{name} must be data that can be used again, for it is released many times; "
+                    f"{name} must be reusable, since the release runs many times; "
                     f"got {short_repr(type(part).__name__)}, which is exhausted after one run. "
-                    "Give a list or an array."
+                    "Use a list or an array."
                 )
 
 
@@ -95,8 +95,8 @@ def _plain(outcome: Any) -> Any:
         return values.astype("U")
     if values.dtype.kind not in "biuf":
         raise ValueError(
-            f"release must return numbers or arrays; got {type(outcome).__name__}. For anything "
-            "else give statistic=, a function of the outcome that returns numbers."
+            f"release must return numbers or arrays; got {type(outcome).__name__}. For other "
+            "types, set statistic to a function that turns an outcome into numbers."
         )
     return values.astype(float)  # 1 and 1.0 are the same outcome
 
@@ -129,12 +129,12 @@ def outcomes(results: list[Any], which: np.ndarray) -> Outcomes:
     if len(shapes) > 1:
         first, second = sorted(shapes, key=str)[:2]
         raise ValueError(
-            f"release must return outcomes of one shape; got {first} and {second}. Give "
-            "statistic=, a function of the outcome that returns as many numbers every time."
+            f"release must return outcomes of one shape; got {first} and {second}. Set "
+            "statistic to a function that returns the same number of values for each outcome."
         )
     is_text = [value.dtype.kind == "U" for value in values]
     if any(is_text) and not all(is_text):
-        raise ValueError("release must return outcomes of one kind; got texts and numbers.")
+        raise ValueError("release must return outcomes of one type; got strings and numbers.")
     return _coded(results, values, which)
 
 
@@ -557,18 +557,18 @@ _THRESHOLDS = np.concatenate([_TAIL, np.arange(0.1, 0.91, 0.05), 1.0 - _TAIL])
 
 @dataclass(frozen=True)
 class EpsilonEstimate:
-    """What repeated runs say of privacy; see `estimate_epsilon`.
+    """Empirical lower bounds on the privacy loss; see `estimate_epsilon`.
 
     Parameters
     ----------
     epsilon : float
-        Lower bound on epsilon at ``delta``. No smaller epsilon is compatible with the runs.
+        Lower bound on epsilon at ``delta``. The runs are incompatible with any smaller epsilon.
 
     mu : float
         Lower bound on mu, if the release is mu-Gaussian differentially private for some mu.
 
     confidence : float
-        Confidence with which all bounds hold together.
+        Simultaneous confidence level of all bounds.
 
     n_runs : int
         Number of runs on each of the two data sets; 1 with canaries.
@@ -576,14 +576,14 @@ class EpsilonEstimate:
     delta : float
 
     event : str
-        What told the data sets apart, in words.
+        Description of the event that distinguished the data sets.
 
     violated : bool or None
-        Whether the runs refute the guarantee; None without one, or where every outcome is NaN and
-        nothing can be told.
+        Whether the runs refute the guarantee. None without a guarantee, or if every outcome is
+        NaN.
 
     guarantee : Guarantee or None
-        The claim that was tested.
+        Tested guarantee.
     """
 
     epsilon: float
@@ -598,18 +598,18 @@ class EpsilonEstimate:
     def epsilon_if_gaussian(self, delta: float | None = None) -> float:
         """Convert ``mu`` to epsilon: a lower bound if the release is exactly Gaussian.
 
-        That is, if no smaller mu holds and the profile of the release is that of mu. For any other
-        release, ``epsilon`` is the bound.
+        This requires that the profile of the release is the Gaussian profile of its smallest mu.
+        For any other release, use ``epsilon``.
 
         Parameters
         ----------
         delta : float, default=None
-            None takes that of the estimate.
+            None uses the delta of the estimate.
 
         Returns
         -------
         float
-            Infinite at a ``delta`` of 0 unless ``mu`` is 0.
+            Infinite at ``delta=0`` unless ``mu`` is 0.
         """
         delta = self.delta if delta is None else delta
         probability(delta=delta)
@@ -644,49 +644,48 @@ def estimate_epsilon(
     statistic: Callable[[Any], Any] | None = None,
     random_state: Any = None,
 ) -> EpsilonEstimate:
-    """Bound epsilon from below by running a release on two neighbouring data sets.
+    """Compute a lower bound on epsilon by running a release on two neighbouring data sets.
 
-    An event that is much more likely on the one than on the other refutes a small epsilon. A fifth
-    of the runs chooses the event, among projections, distances, trees, low bits of floats, and
-    outcomes that repeat. The other runs count it. The bounds of Clopper and Pearson on its two
-    probabilities turn into bounds on epsilon and mu, whatever the law of the outcomes. A bound far
-    below the claim proves nothing: the two data sets may not be the worst ones.
+    An event that is much more likely on one data set than on the other refutes a small epsilon.
+    One fifth of the runs selects the event, among projections, distances, trees, low bits of
+    floats and repeated outcomes. The other runs count it. Clopper-Pearson bounds on its two
+    probabilities give bounds on epsilon and mu, for any distribution of the outcomes. A bound far
+    below the claim proves nothing: the two data sets may not be the worst case.
 
-    You must pass neighbours in the sense of the claim, and a release whose runs are independent:
-    one that takes a fixed seed is rightly found to hide nothing. ``release`` is never seeded here;
-    it runs in the shuffled order of both data sets. Choose the data sets beforehand, and not by
-    looking at the runs.
+    You must pass neighbours in the sense of the claim, and a release with independent runs. A
+    release with a fixed seed is correctly reported as not private. This function never seeds
+    ``release``, and runs both data sets in shuffled order. Choose the data sets in advance, not
+    after looking at the runs.
 
     Parameters
     ----------
     release : callable
-        ``release(D)`` returns numbers, truth values, texts, arrays of any shape, or tuples, lists
-        and dicts of them, of the same shape each time. NaN and infinity are outcomes like others.
-        So is an exception, by its type: whether it is raised may depend on the data. If every run
-        raises the same, so does this function.
+        ``release(D)`` returns numbers, booleans, strings, arrays of any shape, or tuples, lists
+        and dicts of them, always of the same shape. NaN, infinity and exceptions (by their type)
+        count as outcomes. If every run raises the same exception, this function raises it.
 
     D, D_neighbour : object
-        Neighbouring data sets, passed to ``release`` as they are, again and again.
+        Neighbouring data sets, passed unchanged to ``release`` in every run.
 
     n : int, default=25_000
-        Runs on each data set. The default bounds the epsilon of Laplace noise within about a
-        tenth, and mu of Gaussian noise within about 0.03.
+        Number of runs on each data set. The default bounds the epsilon of Laplace noise within
+        about 10 %, and mu of Gaussian noise within about 0.03.
 
     delta : float, default=0.0
         Delta at which epsilon is bounded.
 
     confidence : float, default=0.95
-        Least probability with which all bounds hold, and no guarantee that is kept is called
-        violated.
+        Minimum probability that all bounds hold and that a satisfied guarantee is not reported
+        as violated.
 
     guarantee : Guarantee, default=None
-        Claim to be tested, with its whole profile.
+        Guarantee to test, with its whole profile.
 
     statistic : callable, default=None
-        Function that turns an outcome into numbers, where the outcome is something else.
+        Function that turns outcomes of other types into numbers.
 
     random_state : None, int, RandomState or Generator, default=None
-        Seed of the order of the runs and of their split. None draws from the operating system.
+        Seed of the order and the split of the runs. None draws from the operating system.
 
     Returns
     -------
@@ -695,8 +694,8 @@ def estimate_epsilon(
     Raises
     ------
     ValueError
-        If parameters are invalid, ``n`` is too small to refute anything at the confidence, one run
-        exhausts ``D``, or outcomes differ in shape.
+        If parameters are invalid, ``n`` is too small to refute anything at ``confidence``, one
+        run exhausts ``D``, or outcomes differ in shape.
 
     References
     ----------
@@ -716,7 +715,7 @@ def estimate_epsilon(
     >>> found.violated, found.epsilon < 1.0
     (False, True)
 
-    Neighbours that are twice as far apart as the noise allows for are noticed:
+    A distance of twice the declared sensitivity is detected:
 
     >>> estimate_epsilon(release, 0.0, 2.0, n=2000, guarantee=claim).violated
     True
@@ -799,14 +798,14 @@ def _check_runs(n: int, delta: float, confidence: float, profile: Profile | None
         low, high = high, 2 * high
         if high > 2**40:
             raise ValueError(
-                f"n must be larger than any number of runs for this; got {n}. Neither can a "
-                "guarantee that weak be refuted, nor epsilon be bounded at a delta that large."
+                f"n must be larger than any feasible number of runs; got {n}. The guarantee is "
+                "too weak to be refuted, or delta is too large to bound epsilon."
             )
     high = bisect_left(range(high), True, lo=low, key=lambda twenties: enough(20 * twenties))
     what = "the confidence" if profile is None else "the confidence and the guarantee"
     raise ValueError(
-        f"n must be at least {20 * high} for {what} asked; got {n}. With fewer runs not "
-        "even outcomes that never agree would refute anything."
+        f"n must be at least {20 * high} for {what} given; got {n}. Fewer runs cannot refute "
+        "anything, even if the outcomes on the two data sets never agree."
     )
 
 

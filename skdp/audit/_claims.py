@@ -1,4 +1,4 @@
-"""What was claimed, against what two runs with the same releases have lost together."""
+"""Comparison of the claim with the privacy loss of two runs with the same releases."""
 
 import math
 from collections import Counter

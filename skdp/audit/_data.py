@@ -1,4 +1,4 @@
-"""Data sets that differ in one record, or in all rows of one user, whatever holds them."""
+"""Data sets of any type that differ in one record, or in all rows of one user."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -74,9 +74,8 @@ class DataSet:
         for name, value in (("X", X), ("y", y), ("groups", groups)):
             if isinstance(value, Iterator):
                 raise ValueError(
-                    f"{name} must hold data that can be read again; got {short_repr(value)}, "
-                    "which is "
-                    "exhausted after one run."
+                    f"{name} must be readable more than once; got {short_repr(value)}, "
+                    "which is exhausted after one run."
                 )
         if sparse.issparse(X):
             X = X.tocsr()
@@ -89,7 +88,7 @@ class DataSet:
         if y is not None:
             y = _as_array("y", y)
             if y.shape[:1] != X.shape[:1]:
-                raise ValueError(f"y must have one entry a row of X; got shape {y.shape}.")
+                raise ValueError(f"y must have one entry per row of X; got shape {y.shape}.")
         users = Users.of(groups, X.shape[0])
         return cls(X, y, None if users is None else users.codes)
 
@@ -246,7 +245,7 @@ def _as_array(name: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value)
     except ValueError:
-        raise ValueError(f"{name} must be an array; got rows of several lengths.") from None
+        raise ValueError(f"{name} must be an array; got rows of different lengths.") from None
 
 
 def _kind(value: Any) -> Any:
@@ -280,14 +279,14 @@ def check_neighbour(data: DataSet, other: DataSet, adjacency: str) -> None:
     if abs(change) != (adjacency != "replace-one"):
         rule = f"one record more or less than the {n} of X"
         if adjacency == "replace-one":
-            rule = f"the {n} records of X where one is replaced"
+            rule = f"{n} records, as X has, with one replaced"
         raise ValueError(f"neighbours must have {rule}; got {len(other)}.")
     if change:
         n_changed = 1 + _unmatched(*((other, data) if change > 0 else (data, other)))
     else:
         n_changed = int((~data.same_records(other)).sum())
     if n_changed > 1:
-        raise ValueError(f"neighbours must differ in one record; got {n_changed} that differ.")
+        raise ValueError(f"neighbours must differ in one record; got {n_changed} changed records.")
 
 
 def _check_users(data: DataSet, other: DataSet, adjacency: str) -> None:
@@ -300,14 +299,14 @@ def _check_users(data: DataSet, other: DataSet, adjacency: str) -> None:
     if n_other != (adjacency != "replace-one"):
         rule = "the users of groups"
         if adjacency != "replace-one":
-            rule = "one user more or less than groups names"
-        raise ValueError(f"neighbours must have {rule}; got {n_other} that differ.")
+            rule = "one user more or less than groups"
+        raise ValueError(f"neighbours must have {rule}; got {n_other} other users.")
     parts = (
         [one.part(np.flatnonzero(one.groups == user)) for one in (data, other)] for user in kept
     )
     n_changed = n_other + sum(not mine.is_same(theirs) for mine, theirs in parts)
     if n_changed > 1:
-        raise ValueError(f"neighbours must differ in one user; got {n_changed} that differ.")
+        raise ValueError(f"neighbours must differ in one user; got {n_changed} changed users.")
 
 
 def _unmatched(longer: DataSet, shorter: DataSet) -> int:

@@ -1,4 +1,4 @@
-"""Density of what objective perturbation releases, written anew from the rows.
+"""Density of the output of objective perturbation, recomputed from the rows.
 
 The minimiser ``W`` of ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2 + <B + P, W>``, with a pull P
 that both data sets share, maps back to the linear term
@@ -201,7 +201,7 @@ class NeighbouringObjectives:
                 steps[beyond] /= 2.0
                 slopes[beyond] /= 2.0
             points[open_], gap[open_] = there, found
-        raise SolverError("Minimisers of the recorded objective were not found.")
+        raise SolverError("No minimiser of the recorded objective was found.")
 
     def _parts(self, points: np.ndarray) -> list[np.ndarray]:
         each = len(self.rows) * self.loss.n_outputs**2 + len(self.counts) * self.size**2 + 1

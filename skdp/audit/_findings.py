@@ -1,4 +1,4 @@
-"""What an audit finds, in words that show no private value."""
+"""Results of an audit, in texts without private values."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """One way in which a promise was seen to be broken.
+    """One observed violation of a guarantee.
 
     Parameters
     ----------
@@ -29,10 +29,10 @@ class Finding:
         "warning", "noise".
 
     what : str
-        What was seen, in words and without any value of the data.
+        Description of the violation, without any value of the data.
 
     where : str, default=""
-        Place in the code of the release that the finding belongs to, if any.
+        Code location of the release concerned, if any.
     """
 
     kind: str
@@ -55,7 +55,7 @@ UNSEEN = (
 
 @dataclass(frozen=True)
 class ReleaseTally:
-    """All releases from one place in the code.
+    """Summary of all releases from one code location.
 
     Parameters
     ----------
@@ -66,17 +66,17 @@ class ReleaseTally:
         Kind of the noise.
 
     size : int
-        How many numbers one release has.
+        Number of values in one release.
 
     n_releases : int
         Number of releases in one run.
 
     share : float
-        Largest distance between two neighbours, over the declared sensitivity; of objective
-        perturbation, the part of its guarantee that two neighbours attain.
+        Largest distance between two neighbours, divided by the declared sensitivity. For
+        objective perturbation, the largest fraction of its guarantee consumed by two neighbours.
 
     pair : str
-        Which neighbours were that far apart, in words.
+        Description of these neighbours.
     """
 
     where: str
@@ -89,25 +89,25 @@ class ReleaseTally:
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What `replay` has seen.
+    """Report of `replay`.
 
     Attributes
     ----------
     findings : tuple of Finding
-        Ways in which the promise was seen to be broken; empty if it passed.
+        Observed violations of the guarantee; empty if none was observed.
 
     releases : tuple of ReleaseTally
-        What was released, by place in the code.
+        Releases, by code location.
 
     claim : Guarantee or None
-        What was claimed.
+        Tested guarantee.
 
     share : float
         Largest fraction of the claimed budget that one pair of neighbours has consumed in one
         transcript.
 
     pair : str
-        That pair, in words.
+        Description of that pair.
 
     n_runs : int
         Number of runs on neighbours.
@@ -115,7 +115,8 @@ class ReplayReport:
     seconds : float
 
     not_checked : tuple of str
-        What this replay could not check, in words. It is neither a finding nor a pass.
+        Descriptions of what this replay could not check. They count neither as finding nor as
+        pass.
     """
 
     findings: tuple[Finding, ...]
@@ -129,7 +130,7 @@ class ReplayReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found, in what was checked: that proves nothing."""
+        """Whether the checks found no violation, which is not a proof of privacy."""
         return not self.findings
 
     def __str__(self) -> str:

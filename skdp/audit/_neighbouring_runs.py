@@ -1,4 +1,4 @@
-"""Runs on neighbours with the same released values: how far apart is what they ask for?"""
+"""Distances between the exact values of runs on neighbours with the same released values."""
 
 import math
 import pickle
@@ -526,8 +526,8 @@ class Ranks:
         spread = [one for one in engines if one.is_distributed]
         if spread and not hasattr(spread[0], "gather"):
             raise ValueError(
-                "engine must be 'local', 'mpi' or an Engine with rank and gather for an audit, "
-                f"which has to hear of all processes; got {short_repr(spread[0])}."
+                "engine must be 'local', 'mpi' or an Engine with rank and gather for an audit; "
+                f"got {short_repr(spread[0])}."
             )
         return cls((spread or engines)[0])
 
@@ -578,7 +578,7 @@ class Ranks:
         self.counts = [n for n, _ in described]
         if len({kind for _, kind in described}) > 1:
             raise ValueError(
-                "X and y must be of one kind and have the same columns in all processes; got "
+                "X and y must have the same type and columns in all processes; got "
                 f"{' | '.join(sorted({str(kind) for _, kind in described}))}."
             )
 
@@ -617,7 +617,7 @@ class Ranks:
         changed = [rank for rank, is_same in enumerate(same) if not is_same]
         if len(changed) > 1:
             raise ValueError(
-                f"neighbours must differ in one record; got {len(changed)} that differ, in "
+                f"neighbours must differ in one record; got {len(changed)} changed records, in "
                 f"processes {', '.join(map(str, changed))}."
             )
 

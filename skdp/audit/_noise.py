@@ -1,4 +1,4 @@
-"""Is the randomness that was drawn the noise that was declared?"""
+"""Tests whether the drawn randomness is the declared noise."""
 
 import math
 from collections import Counter

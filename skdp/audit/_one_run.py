@@ -41,39 +41,39 @@ def estimate_epsilon_one_run(
     guarantee: Guarantee | None = None,
     random_state: Any = None,
 ) -> EpsilonEstimate:
-    """Bound epsilon from below by one fit that saw some of many canaries.
+    """Compute a lower bound on epsilon from one fit with random canaries.
 
-    A fair coin decides for each canary whether it is among the training data; with ``X_others`` or
-    ``y_others``, which of two records is. Scores of the fitted model tell which coins to guess,
-    and how. Too many right guesses refute a small epsilon, because each coin is as well hidden as
-    one record. This needs a single fit, and is weaker than `estimate_epsilon`: it takes many
-    canaries that the model remembers, such as records with wrong labels.
+    A fair coin decides whether each canary is in the training data or, with ``X_others`` or
+    ``y_others``, which of two records is. The scores of the fitted model determine which coins to
+    guess, and how. Too many correct guesses refute a small epsilon, because each coin is as
+    protected as one record. This needs a single fit but is weaker than `estimate_epsilon`: it
+    requires many canaries that the model memorises, such as records with wrong labels.
 
-    Choose the canaries without looking at their coins, which the operating system draws.
+    Choose the canaries independently of their coins, which the operating system draws.
 
     Parameters
     ----------
     estimator : object with ``fit``
-        A clone of it is fitted, with its ledger if it has one.
+        A clone is fitted, with the ledger of the estimator if it has one.
 
     X, y : array-like or sparse matrix of n_samples rows, array-like or None
-        Records that are always there; ``y`` is None where ``fit`` takes none.
+        Records always used for training. ``y`` is None if ``fit`` takes no targets.
 
     X_canaries, y_canaries : the same, of n_canaries rows
-        Under "add-remove" each is there or not.
+        Canaries. Under "add-remove" each is present or absent.
 
     X_others, y_others : the same, default=None
-        Records in place of the canaries that are not there, for "replace-one"; one that is None
-        is as for the canaries, so that wrong labels are given by ``y_others`` alone.
+        Replacements of absent canaries, for "replace-one". None uses the values of the canaries:
+        for wrong labels, pass only ``y_others``.
 
     score : callable, default=None
-        ``score(model, X, y)``: a number for each row that is larger if it was seen. None takes the
-        logarithm of the probability of its label, the decision function in favour of it, the
-        negative squared residual, or ``score_samples``.
+        ``score(model, X, y)`` returns a number for each row, larger for rows used for training.
+        None uses the log-probability of the label, its decision function, the negative squared
+        residual, or ``score_samples``.
 
     n_guesses : int, default=None
-        Guesses, half of them at either end of the scores. None tries all canaries, one half, a
-        quarter and a tenth, and pays for that in confidence.
+        Number of guesses, half at each end of the scores. None tries all canaries, one half, a
+        quarter and a tenth, and corrects the confidence for it.
 
     delta, confidence, guarantee : float, float and Guarantee, default=0.0, 0.95 and None
         As for `estimate_epsilon`.
@@ -88,8 +88,8 @@ def estimate_epsilon_one_run(
     Raises
     ------
     ValueError
-        If parameters are invalid, there are too few canaries to refute anything at the confidence,
-        or the guarantee is for other neighbours.
+        If parameters are invalid, there are too few canaries to refute anything at
+        ``confidence``, or the guarantee is for another adjacency.
 
     References
     ----------
@@ -171,7 +171,7 @@ def _check_kinds(estimator: Any, score: Any, guarantee: Any, replaced: bool) -> 
     if guarantee is not None and guarantee.adjacency != adjacency:
         raise ValueError(
             f"guarantee must be for {adjacency!r} neighbours; got {guarantee.adjacency!r}. "
-            "Canaries are there or not; with X_others or y_others one of two is."
+            "Use X_others or y_others for 'replace-one', and neither for 'add-remove'."
         )
 
 
@@ -225,11 +225,13 @@ def _check_canaries(r: int, m: int, delta: float, level: float, profile: Profile
     while not enough(needed):
         needed += 1 + needed // 8
         if needed > 10**7:
-            raise ValueError("X_canaries must be more than any number of rows for this claim.")
+            raise ValueError(
+                f"X_canaries must have more rows than feasible for this guarantee; got {m}."
+            )
     asked = "the confidence" if profile is None else "the confidence and the guarantee"
     raise ValueError(
-        f"X_canaries must have about {needed} rows, all of them guessed, for {asked} asked; got "
-        f"{r} guesses about {m} canaries. With fewer not even right guesses would refute anything."
+        f"X_canaries must have about {needed} rows, all of them guessed, for {asked} given; got "
+        f"{r} guesses and {m} canaries. With fewer, even correct guesses refute nothing."
     )
 
 

@@ -1,4 +1,4 @@
-"""Replay on neighbours: is what is asked as near as was declared?"""
+"""Replay on neighbours: tests the declared sensitivities."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -123,61 +123,59 @@ def replay(
     engine: Any = None,
     random_state: Any = None,
 ) -> ReplayReport:
-    """Run on neighbours with the released values of one run, and compare what is asked for.
+    """Replay the released values of one run on neighbours and compare the exact values.
 
-    A release hides which of two values was behind it if they are at most its declared sensitivity
-    apart, given what was released before. So a run on ``X, y`` is recorded, and repeated on
-    neighbours that are forced to release the same. The values behind the releases must then be as
-    near as declared, and all else must be equal, bit by bit: laws and scales of the noise, number
-    and order of releases, charges, warnings, exceptions, fitted attributes and predictions. What
-    two neighbours lose in one transcript must compose to no more than ``guarantee_``. Noise that
-    is drawn is compared with the law that is declared.
+    A release protects two exact values if their distance is at most the declared sensitivity,
+    given the earlier releases. A run on ``X, y`` is recorded and repeated on neighbours that are
+    forced to release the same values. The exact values must then be within the declared
+    sensitivity. Everything else must be bitwise equal: laws and scales of the noise, number and
+    order of releases, charges, warnings, exceptions, fitted attributes and predictions. The
+    losses of two neighbours in one transcript must compose to at most ``guarantee_``. The drawn
+    noise is compared with the declared law.
 
-    Privacy: none. Use it on data that everybody who sees the report may know. It can refute a
-    promise, but proves none.
+    Privacy: none. Use it only on data that all readers of the report may know. It can refute a
+    guarantee but cannot prove one.
 
     Parameters
     ----------
     estimator : estimator, or callable
-        Cloned for each run, with a seed and with a ledger that is thrown away: that of the
-        estimator is never charged. A callable of ``(X, y)``, or of ``X`` where ``y`` is None,
-        takes a seed as ``random_state`` if it has such a parameter.
+        Estimator, cloned for each run with a seed and a temporary ledger; its own ledger is never
+        charged. Or a callable of ``(X, y)``, or of ``X`` if ``y`` is None, which receives a seed
+        as ``random_state`` if it has this parameter.
 
     X : {array-like, sparse matrix, data frame} of shape (n_samples, ...)
 
     y : array-like of shape (n_samples,), default=None
-        Labels in ``y`` are public: a neighbour has no others.
+        Targets. The set of labels is public: neighbours have no other labels.
 
     groups : array-like of shape (n_samples,), default=None
-        Id of the user who owns each row, which ``fit``, or the callable, takes as ``groups``. A
-        neighbour then has from 1 to 500 other rows in the place of all rows of one user; under
-        add-remove it has one user more or less. Who comes in which call of a stream is public.
-        None changes one row.
+        ID of the user who owns each row, passed to ``fit`` or the callable as ``groups``. In a
+        neighbour, 1 to 500 other rows replace all rows of one user; under add-remove, it has one
+        user more or less. The calls of a stream in which a user has rows are public. None changes
+        one row.
 
     neighbours : {"worst", "random"}, callable, or iterable, default="worst"
-        "worst" puts hostile records in the place of others, or beside them under add-remove:
-        far, zero, repeated, of another class, subnormal, near the largest float, not a number; in
-        the first place, the last, and others; where released values are as drawn, and where they
-        are far off; and goes on from those that come nearest to the claim. "random" takes
-        records like those of the data. A callable of ``(X, y)`` returns a neighbour, an iterable
-        gives one after another: ``(X, y)``, or ``X`` where ``y`` is None; with ``groups`` it is
-        a callable of ``(X, y, groups)``, and neighbours are ``(X, y, groups)``.
+        "worst" replaces records by adversarial ones, or adds them under add-remove: distant,
+        zero, repeated, of another class, subnormal, near the largest float, NaN. It varies their
+        position, uses released values both as drawn and far off, and continues from the
+        neighbours closest to the claim. "random" uses records similar to the data. A callable of
+        ``(X, y)`` returns a neighbour, and an iterable yields neighbours: ``(X, y)``, or ``X`` if
+        ``y`` is None. With ``groups``, the callable takes and neighbours are ``(X, y, groups)``.
 
     n : int, default=240
-        Number of neighbours to search, or to be given. "worst" also tries a few dozen more:
-        malformed records, and other data.
+        Number of neighbours to search or to take. "worst" also tries a few dozen more, with
+        malformed records and other data.
 
     guarantee : Guarantee, default=None
-        Claim to be tested. None takes ``guarantee_`` of the fitted estimator.
+        Guarantee to test. None uses ``guarantee_`` of the fitted estimator.
 
     queries : array-like, default=None
-        Public rows for ``predict`` and the like. None makes some up.
+        Public rows for ``predict`` and similar methods. None generates some.
 
     engine : {"local", "mpi"} or Engine, default=None
-        Over whose processes a callable runs; None takes the parameter of an estimator. Over MPI
-        every process replays with the rows of its own nodes, and has the same report: one
-        process after another changes a record, of which the others hear no more than how far
-        apart releases are.
+        Engine whose processes run a callable. None uses the parameter of an estimator. Over MPI,
+        every process replays with the rows of its own nodes and returns the same report. The
+        processes change a record in turn; the others learn only the distances between releases.
 
     random_state : None, int, RandomState or Generator, default=None
         Seed of the search.
@@ -189,10 +187,9 @@ def replay(
     Raises
     ------
     ValueError
-        If the estimator releases nothing by :func:`~skdp.mechanisms.release`, has ``n_jobs`` set,
-        or what is given as neighbours are none: with other columns, more than one changed record,
-        or fewer than ``n``; and if groups are given and it takes none, or ``guarantee`` is not for
-        users.
+        If the estimator makes no release by :func:`~skdp.mechanisms.release` or sets ``n_jobs``;
+        if neighbours have other columns, more than one changed record, or are fewer than ``n``;
+        if the estimator does not support the given groups, or ``guarantee`` is not for users.
 
     References
     ----------
@@ -217,7 +214,7 @@ def replay(
     check_kinds(guarantee)
     if guarantee is not None and groups is not None and guarantee.unit != "user":
         raise ValueError(
-            "guarantee must have the unit 'user' where groups are given; got "
+            "guarantee must have the unit 'user' if groups are given; got "
             f"{short_repr(guarantee)}."
         )
     check_random_state(random_state)
@@ -345,7 +342,7 @@ class _Search(Session):
                 self.compare(base, other)
         if not any(self.ranks.everyone(differ)):
             raise ValueError(
-                f"neighbours must differ from X and y in one record; none of {n} did."
+                f"neighbours must differ from X and y in one record; got {n} without a change."
             )
 
     def taken(self, X: Any, y: Any, groups: Any = None) -> DataSet:
@@ -364,14 +361,12 @@ class _Search(Session):
             else:
                 made = next(stream, None)
                 if made is None:
-                    raise ValueError(
-                        f"neighbours must give n={n} data sets; it was exhausted after {i}."
-                    )
+                    raise ValueError(f"neighbours must give n={n} data sets; got {i}.")
             fits = isinstance(made, tuple | list) and len(made) == len(given)
-            what = "pairs (X, y), as y is given"
+            what = "pairs (X, y) if y is given"
             if users:
                 fits = fits and made[2] is not None
-                what = "triples (X, y, groups), as groups are given"
+                what = "triples (X, y, groups) if groups are given"
             elif self.data.y is None:
                 made, fits = made if fits and made[1] is None else (made, None), True
             if not fits:

@@ -1,4 +1,4 @@
-"""One run of what is audited: what it released, what it charged, what came out of it."""
+"""One run of an audited estimator: its releases, charges and outputs."""
 
 import copyreg
 import inspect
@@ -34,12 +34,12 @@ from skdp.privacy import BudgetLedger, Guarantee
 
 
 class Transcript(Sequence):
-    """Releases in their order, as `recording` noted them.
+    """List of releases in order, as recorded by `recording`.
 
-    Each is a :class:`~skdp.mechanisms.Released`: the value as it was computed, the sensitivity
-    that was declared, the law of the noise with its guarantee, its scale and lattice, what was
-    released, and where in the code. The values are private, and so is the transcript: it shows
-    none of them as text, and cannot be pickled.
+    Each is a :class:`~skdp.mechanisms.Released`: the computed value, the declared sensitivity,
+    the law of the noise with its guarantee, its scale and lattice, the released value and the
+    code location. The computed values are private, and so is the transcript. Its text
+    representation shows no values, and it cannot be pickled.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Transcript(Sequence):
         return len(self._records)
 
     def append(self, record: Any) -> None:
-        """Add a record, with copies of its arrays: the code may go on writing to them."""
+        """Append a record with copies of its arrays, which later code may modify."""
         if isinstance(record, Released):
             asked, released = np.array(record.asked), np.array(record.released)
             record = replace(record, asked=asked, released=released)
@@ -62,7 +62,7 @@ class Transcript(Sequence):
         return f"<Transcript of {len(self)} releases>"
 
     def __reduce__(self) -> Any:
-        raise PicklingError("A transcript holds private values and must not leave its process.")
+        raise PicklingError("A transcript has private values and must not leave its process.")
 
 
 @contextmanager
@@ -91,13 +91,13 @@ def heard(listener: Callable[[Any], Any]) -> Iterator[tuple[io.StringIO, list]]:
 
 @contextmanager
 def recording() -> Iterator[Transcript]:
-    """Record every release within the block, with the private value behind it.
+    """Record every release within the block, with its exact private value.
 
-    Privacy: none. Whoever holds the transcript holds exact values of the data. A model that is
-    fitted under it says so in the caveats of its ``guarantee_``, and cannot be pickled.
+    Privacy: none. The transcript has exact values computed from the data. The ``guarantee_`` of a
+    model fitted in the block has a caveat, and the model cannot be pickled.
 
-    Only releases of this thread and this process are recorded: none of workers (``n_jobs``), and
-    each process of an MPI job records its own nodes.
+    Only releases of the current thread and process are recorded, not those of workers
+    (``n_jobs``). Each process of an MPI job records its own nodes.
 
     Yields
     ------
@@ -415,29 +415,29 @@ ANSWERS = ("predict", "predict_proba", "decision_function", "transform")
 
 @dataclass(eq=False)
 class Run:
-    """What one run has shown.
+    """Result of one run.
 
     Attributes
     ----------
     transcript : Transcript
 
     outcome : dict
-        Leaves, by their paths, of all that leaves: fitted attributes, pickles, answers, purposes
-        of releases; or of what a function returned.
+        Outputs by path: fitted attributes, pickles, answers and purposes of releases, or the
+        result of a function.
 
     report : dict or None
-        The same of the report; None where it was not made.
+        Contents of the report by path; None if no report was made.
 
     charges : list of (int, Guarantee)
-        With how many releases there were before.
+        Charges, each with the number of earlier releases.
 
     claim : Guarantee or None
 
     spent : Guarantee or None
-        Of ``spent_``, what a search that stops early says it has cost.
+        ``spent_``, the stated cost of a search that stops early.
 
     error : str
-        Type and text of the exception that ended it.
+        Type and text of the exception that ended the run.
 
     warned : list of str
     """
@@ -455,15 +455,15 @@ class Run:
     stream: bool = False
 
     def check_answers(self) -> None:
-        """Refuse queries that none of the methods takes: nothing would be compared."""
+        """Raise an error if no method accepts the queries: nothing would be compared."""
         first = [(name, self.outcome.get(f"{name}[0]")) for name in ANSWERS]
         answers = [(name, answer) for name, answer in first if answer is not None]
         if answers and all(isinstance(answer, str) for _, answer in answers):
             name, error = answers[0]
-            raise ValueError(f"queries must be rows that {name} takes; it raised {error}")
+            raise ValueError(f"queries must be valid rows for {name}; it raised {error}")
 
     def nothing_but_nan(self) -> list[str]:
-        """Paths of answers, fitted attributes and what is returned that hold NaN only."""
+        """Return the paths of answers, fitted attributes and results that are all NaN."""
         found = []
         for path, value in self.outcome.items():
             name = re.split(r"[.\[<: ]", path)[0]
@@ -542,31 +542,30 @@ class Program:
             raise ValueError(f"estimator must be an instance, {name}(...); got the class {name}.")
         if self.is_estimator and not hasattr(target, "get_params"):
             raise ValueError(
-                "estimator must have get_params and set_params, as a subclass of "
-                f"sklearn.base.BaseEstimator has them; got an object of type {kind}."
+                "estimator must have get_params and set_params, like a subclass of "
+                f"sklearn.base.BaseEstimator; got an object of type {kind}."
             )
         method = target.fit if self.is_estimator else target
         if with_groups and not {"groups", "params", "fit_params"} & {*_parameters(method)}:
             what = "have a method fit with" if self.is_estimator else "be a callable with"
             raise ValueError(
-                f"estimator must {what} a parameter groups where groups are given; got "
+                f"estimator must {what} a parameter groups if groups are given; got "
                 f"an object of type {kind}."
             )
         params = target.get_params(deep=True) if self.is_estimator else {}
         for name, value in params.items():
             if last_part(name) == "n_jobs" and value is not None:
                 raise ValueError(
-                    f"{name} must be None for an audit, which hears of no other thread or "
-                    f"process; got {short_repr(value)}."
+                    f"{name} must be None for an audit, which records only its own thread; "
+                    f"got {short_repr(value)}."
                 )
 
     def refuse_silence(self) -> None:
         """Refuse what was not heard to release anything."""
         raise ValueError(
-            "estimator must release by skdp.mechanisms.release to be replayed; "
-            f"{short_repr(self.target)} recorded no release in this thread and process. "
-            "Of other code skdp.audit.estimate_epsilon tells, from outside, how private it "
-            "can be."
+            "estimator must release by skdp.mechanisms.release to be replayed; got "
+            f"{short_repr(self.target)}, which recorded no release in this thread and process. "
+            "For other code, use skdp.audit.estimate_epsilon."
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What one audit runs, and what it makes of what it hears."""
+"""Runs of one audit and the evaluation of their results."""
 
 import time
 from collections.abc import Callable, Iterator

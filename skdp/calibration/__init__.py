@@ -1,4 +1,4 @@
-"""Probabilities, thresholds, and sets and intervals for new rows, within the budget."""
+"""Calibrated probabilities, tuned thresholds, and prediction sets and intervals."""
 
 from skdp.calibration._classifiers import DPCalibratedClassifier, DPThresholdClassifier
 from skdp.calibration._conformal import DPConformalClassifier, DPConformalRegressor

@@ -1,4 +1,4 @@
-"""What stands around a model and learns from what the model says, with one budget for both."""
+"""Base of estimators that wrap a model and learn from its output, within one budget."""
 
 import math
 from abc import abstractmethod
@@ -42,7 +42,7 @@ LARGEST_SCORE = 12.0  # logits beyond count as that
 
 
 def log_odds(model: Any, said: Any) -> np.ndarray:
-    """Scores of rows in logits: of the second of two classes, or of every class.
+    """Scores of rows in logits: of the second of two classes, or of each class.
 
     Parameters
     ----------
@@ -71,18 +71,18 @@ def log_odds(model: Any, said: Any) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Division:
-    """What a model and what follows it may cost.
+    """Budgets of a model and of the step after it.
 
     Parameters
     ----------
     of_model : ApproxDP or None
-        Budget that the model is given; None of one that was fitted before.
+        Budget of the model; None if it was fitted before.
 
     of_step : ApproxDP or GaussianDP
-        Budget of what follows.
+        Budget of the step after the model.
 
     total : Guarantee
-        What a ledger is charged.
+        Guarantee charged to the ledger.
     """
 
     of_model: ApproxDP | None
@@ -93,7 +93,7 @@ class Division:
 def divided(
     target: ApproxDP, share: float, planned: Any, of_step: Any, mechanism: str
 ) -> Division:
-    """Divide a budget between a model and what follows, both of which read the same rows.
+    """Divide a budget between a model and the step after it, which read the same rows.
 
     Parameters
     ----------
@@ -160,10 +160,10 @@ class AfterFit(
     learner.LinkedDocumentation,
     BaseEstimator,
 ):
-    """Base of what learns from the answers of a model.
+    """Base of estimators that learn from the output of a model.
 
-    A subclass plans one release of what the model says of the rows, from public numbers, and
-    stores what it found. Fit, budget, charge and rows are here.
+    A subclass plans one release of the output of the model on the rows, from public numbers, and
+    stores the result. Fitting, budget, charge and rows are handled here.
     """
 
     # Of the budget, where model and release read the same rows.
@@ -224,19 +224,19 @@ class AfterFit(
 
     @learner.with_callbacks
     def fit(self, X, y, groups=None):
-        """Fit the model, and learn from what it says of the rows.
+        """Fit the model and the step that uses its output.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
-            What the estimator takes.
+            Rows, as the estimator takes them.
 
         y : array-like of shape (n_samples,) or str
             Labels or targets, or the name of their column in ``X``.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, or the name of their column. The guarantee is then
-            for users: it covers all rows of one, however many. None protects rows.
+            User ID of each row, or the name of the column with IDs. The guarantee is then for
+            users: it covers all rows of a user, however many. None protects rows.
 
         Returns
         -------
@@ -247,7 +247,7 @@ class AfterFit(
         ValueError
             If a parameter or the input is invalid.
         BudgetExceededError
-            If the ledger cannot pay; the old model stays.
+            If the ledger cannot cover the charge; the previous model is kept.
         """
         context = learner.begun_fit(self)
         with learner.unchanged_on_error(self):
@@ -272,7 +272,7 @@ class AfterFit(
                 y = column_or_1d(y, warn=True)
             n_rows = inputs.count_of_rows(X)
             if inputs.count_of_rows(y) not in (None, n_rows or len(y)):
-                raise ValueError("X and y must have as many rows.")
+                raise ValueError("X and y must have the same number of rows.")
             users = Users.of(groups, len(y))
             unit = "record" if users is None else "user"
             n_units = len(y) if users is None else users.n_users
@@ -339,8 +339,8 @@ class AfterFit(
             raise ValueError(f"estimator must be a {kind}; got {checks.short_repr(inner)}.")
         if not isinstance(self.public, tuple | list) or set(self.public) - {"estimator"}:
             raise ValueError(
-                "public must be () or ('estimator',), which says that a frozen estimator learned "
-                f"nothing from private rows; got {checks.short_repr(self.public)}."
+                "public must be () or ('estimator',), which declares that a frozen estimator "
+                f"learned nothing from private rows; got {checks.short_repr(self.public)}."
             )
         if self._is_frozen:
             if self.holdout is not None:
@@ -350,18 +350,16 @@ class AfterFit(
                 )
             if not checks.is_auto(self.share):
                 raise ValueError(
-                    "share must be 'auto' for a frozen estimator, beside which nothing else has a "
-                    f"part of the budget; got {checks.short_repr(self.share)}."
+                    "share must be 'auto' for a frozen estimator, which uses no part of the "
+                    f"budget; got {checks.short_repr(self.share)}."
                 )
         elif not _walk.is_private(inner):
             raise ValueError(
-                "estimator must have a budget, as those of skdp and a DPPipeline have, or be a "
-                f"FrozenEstimator of one that was fitted before; got {checks.short_repr(inner)}."
+                "estimator must be an estimator of skdp with a budget, a DPPipeline, or a "
+                f"FrozenEstimator of a fitted one; got {checks.short_repr(inner)}."
             )
         elif self.public:
-            raise ValueError(
-                f"public must be () for an estimator that is fitted here; got {self.public!r}."
-            )
+            raise ValueError(f"public must be () unless estimator is frozen; got {self.public!r}.")
         else:
             kind = type(self).__name__
             whole = f"the {kind} has one {{name}} for both. Give it to the {kind}"
@@ -372,7 +370,7 @@ class AfterFit(
             checks.between(0.05, 0.95, holdout=self.holdout)
             if self.adjacency != "replace-one":
                 raise ValueError(
-                    "holdout must be None under 'add-remove', where positions of rows move; got "
+                    "holdout must be None under 'add-remove', where row positions may shift; got "
                     f"{checks.short_repr(self.holdout)}."
                 )
         if not checks.is_auto(self.share):
@@ -415,7 +413,7 @@ class AfterFit(
         asked.check_rows(model, X)
 
     def _check_rows(self, X: Any) -> None:
-        """Refuse rows that the fitted model refuses, before somebody is charged for them."""
+        """Refuse rows that the fitted model refuses, before the charge."""
         asked.check_rows(self.estimator_, X)
 
     def _parts(self, X: Any, y: Any, groups: Any, n_units: int) -> list[tuple[Any, Any, Any]]:
@@ -425,7 +423,7 @@ class AfterFit(
         blocks = self._blocks()
         if min(blocks.sizes(n_units)) < 1:
             raise ValueError(
-                f"holdout must leave a row on either side of n_samples={n_units}; got "
+                f"holdout must leave at least one row on each side of n_samples={n_units}; got "
                 f"{self.holdout!r}."
             )
         owners = None if groups is None else np.asarray(groups)
@@ -494,30 +492,30 @@ class AfterFit(
 
     @staticmethod
     def _refuse_deep(inner: Any) -> None:
-        """Refuse what is not accounted for within a model that is fitted here."""
+        """Refuse parts without accounting in a model that is fitted here."""
         params = inner.get_params(deep=True)
         frozen = [name for name, value in params.items() if isinstance(value, FrozenEstimator)]
         steps = [name for name, _ in inner.steps] if hasattr(inner, "_planned_fit") else ()
         deeper = [n for n in frozen if n not in steps and not _is_below(n, frozen)]
         if deeper:
             raise ValueError(
-                "estimator must have a FrozenEstimator as a step of a DPPipeline only, whose "
-                f"guarantee counts; got one at {deeper[0]!r}."
+                "estimator must contain a FrozenEstimator only as a step of a DPPipeline, where "
+                f"its guarantee is counted; got one at {deeper[0]!r}."
             )
         for name, value in params.items():
             is_deep = _is_below(name, frozen)
             if name.rpartition("__")[2] == "release" and value == "query" and not is_deep:
                 raise ValueError(
-                    "estimator must not answer by query: it would remember which rows it was "
-                    f"asked about; got {name}='query'."
+                    "estimator must not use release='query', which stores the queried rows; got "
+                    f"{name}='query'."
                 )
 
     def _planned_guarantee(self, n_features):
         frozen = [v for v in self.get_params().values() if isinstance(v, FrozenEstimator)]
         if frozen:
             raise ValueError(
-                f"estimator of a {type(self).__name__} must have no FrozenEstimator within a "
-                "pipeline or a search. Fit it around them, or freeze all of them; got "
+                f"estimator of a {type(self).__name__} must contain no FrozenEstimator inside a "
+                "pipeline or a search. Wrap the whole pipeline or search, or freeze it all; got "
                 f"{checks.short_repr(frozen[0])}."
             )
         return super()._planned_guarantee(n_features)
@@ -537,7 +535,7 @@ class AfterFit(
 
     @inner_has("predict_proba")
     def predict_proba(self, X):
-        """Probability of each class, by the model.
+        """Return the probability of each class by the model.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Probabilities corrected by released derivatives, and a threshold by released counts."""
+"""Probability calibration and threshold tuning with differential privacy."""
 
 import math
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def edges_of(n_bins: int) -> np.ndarray:
 
 
 def bins_of(scores: np.ndarray, codes: np.ndarray, n_bins: int) -> np.ndarray:
-    """Cell of each row, by its class and its score: -1 of rows of no class.
+    """Cell of each row, by class and score; -1 for rows without a class.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class ReleasedCounts:
 
 @dataclass(frozen=True)
 class BinCounts:
-    """Release of how many rows of each of two classes have scores in each bin.
+    """Release of the number of rows per class and score bin.
 
     Privacy: a record is in one cell, or in none, and a user adds shares with a sum of at most 1.
 
@@ -153,48 +153,50 @@ _LIMIT_CELLS = 32
 
 
 class DPThresholdClassifier(ClassifierMixin, AfterFit):
-    """Classifier of two classes whose threshold is tuned within its budget.
+    """Binary classifier with a decision threshold tuned under differential privacy.
 
-    The model learns with most of the budget. The rest of it releases how many rows of each class
-    have probabilities in each of 32 bins. The threshold is the edge between bins at which the
-    metric, by these counts, is largest.
+    Most of the budget is for the model. The rest releases the number of rows of each class with
+    probabilities in each of 32 bins. The threshold is the bin edge that maximises the metric
+    computed from these counts.
 
     Parameters
     ----------
     estimator : estimator
         A classifier of skdp, or a `~skdp.pipeline.DPPipeline` that ends with one, which is fitted
-        with a part of the budget; or a `~sklearn.frozen.FrozenEstimator` of a fitted classifier
-        that has a guarantee.
+        with part of the budget; or a `~sklearn.frozen.FrozenEstimator` of a fitted classifier that
+        has a guarantee.
 
     metric : {"balanced_accuracy", "f1", "accuracy"}, default="balanced_accuracy"
-        What the threshold maximises. "f1" is that of the last label in sorted order.
+        Metric to maximise. "f1" treats the last label in sorted order as positive.
 
     epsilon : float, default=1.0
-        Budget of the model and of its threshold together. With a frozen estimator, of the
-        threshold.
+        Budget of the model and its threshold together; with a frozen estimator, of the threshold
+        only.
 
     delta : float, default=0.0
+        0 gives pure differential privacy.
 
     holdout : float, default=None
-        Share of the rows that are kept from the model, and set the threshold. Which rows these are
-        is public, so that the model and its threshold have the whole budget each. None takes the
-        rows of the model.
+        Fraction of the rows withheld from the model and used to set the threshold. Which rows
+        these are is public, so the model and its threshold each have the whole budget. None uses
+        the rows of the model.
 
     share : float or "auto", default="auto"
-        Part of the budget for the threshold where ``holdout`` is None: of epsilon, or of the
+        Fraction of the budget for the threshold if ``holdout`` is None: of epsilon, or of the
         squared mu with a delta. "auto" is 0.1.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Definition of neighbouring data sets.
 
     public : tuple of str, default=()
-        ``("estimator",)`` says that a frozen estimator learned nothing from private rows. It is a
-        caveat of the guarantee.
+        ``("estimator",)`` declares that a frozen estimator learned nothing from private rows. The
+        guarantee states this as a caveat.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws from the operating system; anything else is for tests.
+        None draws the noise from the operating system; any other value is for tests.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the rows are used.
+        Budget ledger that is charged before the rows are used.
 
     Attributes
     ----------
@@ -202,23 +204,24 @@ class DPThresholdClassifier(ClassifierMixin, AfterFit):
         The fitted model. Released under ``guarantee_``.
 
     threshold_ : float
-        Probability of the second class from which it is predicted. Released under ``guarantee_``.
+        Smallest probability of the second class at which it is predicted. Released under
+        ``guarantee_``.
 
     best_score_ : float
-        The metric at the threshold by the released counts, which is optimistic. Released under
+        Metric at the threshold, computed from the released counts; optimistic. Released under
         ``guarantee_``.
 
     counts_ : ndarray of shape (2, 32)
         Released counts of the rows of each class in each bin. Released under ``guarantee_``.
 
     classes_ : ndarray of shape (2,)
-        Public.
+        Class labels. Public.
 
     guarantee_ : Guarantee
-        Of the model and of its threshold. Public.
+        Guarantee of the model and its threshold. Public.
 
     n_features_in_ : int
-        Public.
+        Number of features. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
@@ -226,12 +229,14 @@ class DPThresholdClassifier(ClassifierMixin, AfterFit):
     See Also
     --------
     sklearn.model_selection.FixedThresholdClassifier : A threshold that is known, for nothing.
+        Uses a known threshold, at no cost.
 
     Notes
     -----
     **Privacy.** scikit-learn's `~sklearn.model_selection.TunedThresholdClassifierCV` reads private
-    rows without noise. Here a row is in one of 64 counts, which are released with noise once; all
-    else is made of them. Bins are equal in the logit, up to probabilities of 0.0025 and 0.9975.
+    rows without noise. Here each row is in one of 64 counts, which are released with noise once;
+    everything else is computed from them. Bins are equally wide in the logit, between
+    probabilities of 0.0025 and 0.9975.
 
     References
     ----------
@@ -287,7 +292,7 @@ class DPThresholdClassifier(ClassifierMixin, AfterFit):
     def _check_labels(self, classes):
         if len(classes) != 2:
             raise ValueError(
-                "Only binary classification is supported: a threshold is one of two classes; y "
+                "Only binary classification is supported: a threshold separates two classes; y "
                 f"has {len(classes)} classes, {short_repr(list(classes))}."
             )
 
@@ -310,7 +315,7 @@ class DPThresholdClassifier(ClassifierMixin, AfterFit):
         self.best_score_ = float(scores[best])
 
     def decision_function(self, X):
-        """Logit of the second class less that of the threshold.
+        """Return the logit of the second class minus the logit of the threshold.
 
         Parameters
         ----------
@@ -326,7 +331,7 @@ class DPThresholdClassifier(ClassifierMixin, AfterFit):
         return scores - max(border, -1e6)
 
     def predict(self, X):
-        """Second class where its probability is at the threshold or above.
+        """Predict the second class if its probability is at least the threshold.
 
         Parameters
         ----------
@@ -522,49 +527,51 @@ def _step(
 
 
 class DPCalibratedClassifier(ClassifierMixin, AfterFit):
-    """Classifier with calibrated probabilities, within one budget.
+    """Classifier with probabilities calibrated under differential privacy.
 
-    The model learns with most of the budget. A small part of it corrects the model's scores: how
-    much is added to them, and how many times they are taken.
+    Most of the budget is for the model. A small part learns an offset and a slope that correct the
+    scores of the model.
 
     Parameters
     ----------
     estimator : estimator
         A classifier of skdp, or a `~skdp.pipeline.DPPipeline` that ends with one, which is fitted
-        with a part of the budget; or a `~sklearn.frozen.FrozenEstimator` of a fitted classifier
-        that has a guarantee.
+        with part of the budget; or a `~sklearn.frozen.FrozenEstimator` of a fitted classifier that
+        has a guarantee.
 
     method : {"sigmoid", "isotonic"}, default="sigmoid"
         "sigmoid" learns an offset and a slope of the logits; for more than two classes, one
-        temperature. "isotonic" learns an increasing curve from noisy counts, for two classes and
-        many rows.
+        temperature. "isotonic" learns an increasing curve from noisy counts; it requires two
+        classes and many rows.
 
     epsilon : float, default=1.0
-        Budget of the model and of its calibration together. With a frozen estimator, of the
-        calibration.
+        Budget of the model and its calibration together; with a frozen estimator, of the
+        calibration only.
 
     delta : float, default=0.0
+        0 gives pure differential privacy.
 
     holdout : float, default=None
-        Share of the rows that are kept from the model, and calibrate it. Which rows these are is
-        public, so that the model and its calibration have the whole budget each. None calibrates
-        on the rows of the model.
+        Fraction of the rows withheld from the model and used for calibration. Which rows these are
+        is public, so the model and its calibration each have the whole budget. None uses the rows
+        of the model.
 
     share : float or "auto", default="auto"
-        Part of the budget for the calibration where ``holdout`` is None: of epsilon, or of the
-        squared mu with a delta. "auto" is 0.05 for "sigmoid", and 0.2 for "isotonic".
+        Fraction of the budget for the calibration if ``holdout`` is None: of epsilon, or of the
+        squared mu with a delta. "auto" is 0.05 for "sigmoid" and 0.2 for "isotonic".
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Definition of neighbouring data sets.
 
     public : tuple of str, default=()
-        ``("estimator",)`` says that a frozen estimator learned nothing from private rows. It is a
-        caveat of the guarantee.
+        ``("estimator",)`` declares that a frozen estimator learned nothing from private rows. The
+        guarantee states this as a caveat.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws from the operating system; anything else is for tests.
+        None draws the noise from the operating system; any other value is for tests.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the rows are used.
+        Budget ledger that is charged before the rows are used.
 
     Attributes
     ----------
@@ -572,24 +579,24 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
         The fitted model. Released under ``guarantee_``.
 
     offset_ : float or None
-        What is added to a logit. Of "sigmoid". Released under ``guarantee_``.
+        Constant added to a logit, with "sigmoid". Released under ``guarantee_``.
 
     slope_ : float or None
-        By how much a logit is multiplied before that. Of "sigmoid". Released under
+        Factor of a logit, applied before the offset, with "sigmoid". Released under
         ``guarantee_``.
 
     curve_ : ndarray of shape (2, 24) or None
-        Probabilities of the model, and calibrated ones between which lines are drawn. Of
-        "isotonic". Released under ``guarantee_``.
+        Probabilities of the model and calibrated probabilities, with linear interpolation in
+        between, with "isotonic". Released under ``guarantee_``.
 
     classes_ : ndarray of shape (n_classes,)
-        Public.
+        Class labels. Public.
 
     guarantee_ : Guarantee
-        Of the model and of its calibration. Public.
+        Guarantee of the model and its calibration. Public.
 
     n_features_in_ : int
-        Public.
+        Number of features. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
@@ -597,13 +604,14 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
     See Also
     --------
     skdp.metrics.dp_evaluate : Draws a calibration curve from released counts.
+        Computes a calibration curve from released counts.
 
     Notes
     -----
     **Privacy.** scikit-learn's `~sklearn.calibration.CalibratedClassifierCV` reads private rows
-    without noise. Here slope and curvature of the likelihood are summed over rows and released
-    with noise, twice. Each row adds a vector of norm 1 at most. The correction is shrunk by its
-    own noise: scores that are fine stay as they are where little can be told.
+    without noise. Here the gradient and curvature of the likelihood are summed over rows and
+    released with noise, twice. Each row adds a vector of norm at most 1. The correction is shrunk
+    according to its own noise: well calibrated scores are left unchanged if the data say little.
 
     References
     ----------
@@ -667,8 +675,8 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
         least = _LIMIT_ISOTONIC * counts.deviation
         if n_units is not None and n_units < least:
             raise ValueError(
-                f"method must be 'sigmoid' for {n_units} rows: at this budget counts for "
-                f"'isotonic' need n of {least:,.0f}; got 'isotonic'."
+                f"method must be 'sigmoid' for {n_units} rows: at this budget "
+                f"'isotonic' requires {least:,.0f} rows; got 'isotonic'."
             )
         return counts
 
@@ -703,7 +711,7 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
         return log_softmax(scores, axis=1)
 
     def predict_log_proba(self, X):
-        """Logarithm of the calibrated probability of each class.
+        """Return the log of the calibrated probability of each class.
 
         Parameters
         ----------
@@ -716,7 +724,7 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
         return self._corrected(X)
 
     def predict_proba(self, X):
-        """Calibrated probability of each class.
+        """Return the calibrated probability of each class.
 
         Parameters
         ----------
@@ -729,7 +737,7 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
         return np.exp(self._corrected(X))
 
     def predict(self, X):
-        """Class with the largest calibrated probability.
+        """Predict the class with the largest calibrated probability.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Sets of classes, and intervals, that hold a new label with a stated probability."""
+"""Conformal prediction sets and intervals with differential privacy."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _GRID_DECADES = 3.0  # of residuals, below the range of the target
 
 
 def ranks_for_noise(epsilon: float, n_cells: int) -> float:
-    """How many ranks a noisy selection is short of its target in the mean, at most.
+    """Upper bound on the mean rank deficit of a noisy selection.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def ranks_for_noise(epsilon: float, n_cells: int) -> float:
 
 
 def cells_for(n_units: int | None) -> int:
-    """Number of cells: of few rows fewer, which cost fewer ranks."""
+    """Number of cells: fewer for few rows, which reduces the rank deficit."""
     if n_units is None:  # plans of a pipeline may come before it is known
         return _LIMIT_CELLS
     return max(_LIMIT_FEW, min(_LIMIT_CELLS, n_units // _LIMIT_FEW))
@@ -92,7 +92,7 @@ class RankSelection:
         is_split: bool = True,
         swapped: Guarantee | None = None,
     ) -> Self:
-        """Selection that meets a target, and covers a new row with a level.
+        """Selection that meets a target and covers a new row with probability ``level``.
 
         Parameters
         ----------
@@ -138,8 +138,8 @@ class RankSelection:
             cure = "a larger epsilon or holdout" if is_split else "a holdout"
             kept = "held-out " if is_split else ""
             raise ValueError(
-                f"level must be one that {n_units} {kept}{unit} can show at this budget: "
-                f"{level:g} needs n of {least:,} such {unit}, or {cure}."
+                f"level must be lower for {n_units} {kept}{unit} at this budget; got {level:g}, "
+                f"which needs {least:,} {kept}{unit}, or {cure}."
             )
         return cls(tuple(edges), rank, epsilon, guarantee)
 
@@ -183,7 +183,7 @@ def _miss_within(guarantee: Guarantee, miss: float) -> float:
 
 
 class _Conformal(AfterFit):
-    """What both have in common."""
+    """Base of both conformal estimators."""
 
     _share = 0.2
 
@@ -214,7 +214,7 @@ class _Conformal(AfterFit):
         fraction(level=self.level)
         if self.adjacency != "replace-one":
             raise ValueError(
-                "adjacency must be 'replace-one': the level of a set follows from the number of "
+                "adjacency must be 'replace-one': the coverage level depends on the number of "
                 f"rows; got {short_repr(self.adjacency)}."
             )
 
@@ -229,7 +229,7 @@ class _Conformal(AfterFit):
         return RankSelection.plan(budget, is_split=is_split, swapped=swapped, **options)
 
     def predict(self, X):
-        """What the model predicts.
+        """Return the predictions of the model.
 
         Parameters
         ----------
@@ -244,47 +244,51 @@ class _Conformal(AfterFit):
 
 
 class DPConformalClassifier(ClassifierMixin, _Conformal):
-    """Classifier whose sets of classes hold the label of a new row with a stated probability.
+    """Classifier with conformal prediction sets under differential privacy.
 
-    The model learns from a part of the rows. From the others one number is released: how small a
-    probability the true class may have. A set has all classes that the model gives at least that.
+    The model is fitted to some of the rows. The others are used to release one number: the
+    smallest probability that the true class may have. A prediction set contains all classes to
+    which the model gives at least that probability.
 
     Parameters
     ----------
     estimator : estimator
         A classifier of skdp, or a `~skdp.pipeline.DPPipeline` that ends with one, which is fitted
         within the budget; or a `~sklearn.frozen.FrozenEstimator` of a fitted classifier that has a
-        guarantee, and was fitted to other rows.
+        guarantee and was fitted to other rows.
 
     level : float, default=0.9
-        Probability that a set holds the label, for rows that are drawn as those of the fit.
+        Probability that a set contains the label, for rows drawn from the same distribution as
+        those of the fit.
 
     epsilon : float, default=1.0
-        Budget of the model and of the sets. With a frozen estimator, of the sets.
+        Budget of the model and the sets together; with a frozen estimator, of the sets only.
 
     delta : float, default=0.0
+        0 gives pure differential privacy.
 
     holdout : float or None, default=0.3
-        Share of the rows that are kept from the model, and set the level. Which rows these are is
-        public, so that the model and the sets have the whole budget each. None takes the rows of
-        the model; sets are then larger, because a model knows its own rows better. How much
-        better, the guarantee bounds.
+        Fraction of the rows withheld from the model and used to calibrate the sets. Which rows
+        these are is public, so the model and the sets each have the whole budget. None uses the
+        rows of the model. The sets are then larger, because a model fits its own rows better; the
+        guarantee bounds by how much.
 
     share : float or "auto", default="auto"
-        Part of the budget for the sets where ``holdout`` is None: of epsilon, or of the squared mu
-        with a delta. "auto" is 0.2.
+        Fraction of the budget for the sets if ``holdout`` is None: of epsilon, or of the squared
+        mu with a delta. "auto" is 0.2.
 
     adjacency : {"replace-one"}, default="replace-one"
+        Definition of neighbouring data sets.
 
     public : tuple of str, default=()
-        ``("estimator",)`` says that a frozen estimator learned nothing from private rows. It is a
-        caveat of the guarantee.
+        ``("estimator",)`` declares that a frozen estimator learned nothing from private rows. The
+        guarantee states this as a caveat.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws from the operating system; anything else is for tests.
+        None draws the noise from the operating system; any other value is for tests.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the rows are used.
+        Budget ledger that is charged before the rows are used.
 
     Attributes
     ----------
@@ -292,17 +296,17 @@ class DPConformalClassifier(ClassifierMixin, _Conformal):
         The fitted model. Released under ``guarantee_``.
 
     threshold_ : float
-        Probability, over that of the likeliest class where there are more than two, from which a
-        class is in a set. Released under ``guarantee_``.
+        Smallest probability at which a class is in a set; with more than two classes, relative to
+        the most likely class. Released under ``guarantee_``.
 
     classes_ : ndarray of shape (n_classes,)
-        Public.
+        Class labels. Public.
 
     guarantee_ : Guarantee
-        Of the model and of the sets. Public.
+        Guarantee of the model and the sets. Public.
 
     n_features_in_ : int
-        Public.
+        Number of features. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
@@ -310,14 +314,15 @@ class DPConformalClassifier(ClassifierMixin, _Conformal):
     See Also
     --------
     DPConformalRegressor : Intervals.
+        Prediction intervals.
 
     Notes
     -----
-    **Coverage.** For new rows that are exchangeable with those of the holdout, the probability
-    that a set holds the label is at least ``level``, in the mean over fits, whatever the model and
-    the law of the rows. The rank of the released number is raised by as much as its noise may
-    lower it. With ``groups`` that is said of a row of a new user. It is a mean: some kinds of rows
-    may be covered less often, and others more.
+    **Coverage.** For new rows exchangeable with those of the holdout, the probability that a set
+    contains the label is at least ``level``, averaged over fits, for any model and any
+    distribution of the rows. The rank of the released number is raised by as much as its noise may
+    lower it. With ``groups`` this holds for a row of a new user. The coverage is an average: some
+    kinds of rows may be covered less often, and others more.
 
     **Privacy.** The number is the edge of one of at most 128 public cells of scores, chosen by an
     exponential mechanism.
@@ -357,7 +362,7 @@ class DPConformalClassifier(ClassifierMixin, _Conformal):
         self.threshold_ = float(expit(least) if len(model.classes_) == 2 else np.exp(least))
 
     def predict_set(self, X):
-        """Which classes are in the set of each row.
+        """Return the prediction set of each row.
 
         Parameters
         ----------
@@ -366,7 +371,7 @@ class DPConformalClassifier(ClassifierMixin, _Conformal):
         Returns
         -------
         ndarray of bool, shape (n_samples, n_classes)
-            In the order of ``classes_``. A row may be of no class.
+            Whether each class, in the order of ``classes_``, is in the set. A set may be empty.
         """
         scores = self._scores(X)
         with np.errstate(divide="ignore"):
@@ -385,47 +390,51 @@ def _of_classes(scores: np.ndarray) -> np.ndarray:
 
 
 class DPConformalRegressor(RegressorMixin, _Conformal):
-    """Regressor whose intervals hold the target of a new row with a stated probability.
+    """Regressor with conformal prediction intervals under differential privacy.
 
-    The model learns from a part of the rows. From the others one number is released: how far from
-    the prediction a target may be.
+    The model is fitted to some of the rows. The others are used to release one number: the largest
+    distance of a target from its prediction.
 
     Parameters
     ----------
     estimator : estimator
         A regressor of skdp, or a `~skdp.pipeline.DPPipeline` that ends with one, which is fitted
         within the budget; or a `~sklearn.frozen.FrozenEstimator` of a fitted regressor that has a
-        guarantee, and was fitted to other rows.
+        guarantee and was fitted to other rows.
 
     level : float, default=0.9
-        Probability that an interval holds the target, for rows that are drawn as those of the fit.
+        Probability that an interval contains the target, for rows drawn from the same distribution
+        as those of the fit.
 
     epsilon : float, default=1.0
-        Budget of the model and of the intervals. With a frozen estimator, of the intervals.
+        Budget of the model and the intervals together; with a frozen estimator, of the intervals
+        only.
 
     delta : float, default=0.0
+        0 gives pure differential privacy.
 
     holdout : float or None, default=0.3
-        Share of the rows that are kept from the model, and set the level. Which rows these are is
-        public, so that the model and the intervals have the whole budget each. None takes the rows
-        of the model; intervals are then longer, because a model knows its own rows better. How
-        much better, the guarantee bounds.
+        Fraction of the rows withheld from the model and used to calibrate the intervals. Which
+        rows these are is public, so the model and the intervals each have the whole budget. None
+        uses the rows of the model. The intervals are then wider, because a model fits its own rows
+        better; the guarantee bounds by how much.
 
     share : float or "auto", default="auto"
-        Part of the budget for the intervals where ``holdout`` is None: of epsilon, or of the
+        Fraction of the budget for the intervals if ``holdout`` is None: of epsilon, or of the
         squared mu with a delta. "auto" is 0.2.
 
     adjacency : {"replace-one"}, default="replace-one"
+        Definition of neighbouring data sets.
 
     public : tuple of str, default=()
-        ``("estimator",)`` says that a frozen estimator learned nothing from private rows. It is a
-        caveat of the guarantee.
+        ``("estimator",)`` declares that a frozen estimator learned nothing from private rows. The
+        guarantee states this as a caveat.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws from the operating system; anything else is for tests.
+        None draws the noise from the operating system; any other value is for tests.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the rows are used.
+        Budget ledger that is charged before the rows are used.
 
     Attributes
     ----------
@@ -433,14 +442,14 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
         The fitted model. Released under ``guarantee_``.
 
     half_width_ : float
-        Half of the length of an interval, in the units of the target; infinite where even the
-        largest residual may be exceeded. Released under ``guarantee_``.
+        Half the width of an interval, in units of the target; infinite if even the largest
+        residual may be exceeded. Released under ``guarantee_``.
 
     guarantee_ : Guarantee
-        Of the model and of the intervals. Public.
+        Guarantee of the model and the intervals. Public.
 
     n_features_in_ : int
-        Public.
+        Number of features. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
         Names of the features, if ``X`` has them. Public.
@@ -448,17 +457,18 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
     See Also
     --------
     DPConformalClassifier : Sets of classes.
+        Prediction sets.
 
     Notes
     -----
-    **Coverage.** For new rows that are exchangeable with those of the holdout, the probability
-    that an interval holds the target is at least ``level``, in the mean over fits, whatever the
-    model and the law of the rows. The rank of the released number is raised by as much as its
-    noise may lower it. With ``groups`` that is said of a row of a new user.
+    **Coverage.** For new rows exchangeable with those of the holdout, the probability that an
+    interval contains the target is at least ``level``, averaged over fits, for any model and any
+    distribution of the rows. The rank of the released number is raised by as much as its noise may
+    lower it. With ``groups`` this holds for a row of a new user.
 
-    **Privacy.** The number is the edge of one of at most 128 public cells of residuals, which
-    grow by 5 % each up to twice the range of ``y_bounds`` of the model. An exponential mechanism
-    chooses it.
+    **Privacy.** The number is the edge of one of at most 128 public cells of residuals, chosen by
+    an exponential mechanism. Each cell is 5 % wider than the previous one, up to twice the range
+    of ``y_bounds`` of the model.
 
     References
     ----------
@@ -513,7 +523,7 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
         self.half_width_ = found * self._length(model)
 
     def predict_interval(self, X):
-        """Interval of each row.
+        """Return the prediction interval of each row.
 
         Parameters
         ----------
@@ -522,7 +532,7 @@ class DPConformalRegressor(RegressorMixin, _Conformal):
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Lower and upper ends.
+            Lower and upper bounds.
         """
         middle = np.asarray(self.predict(X), dtype=np.float64)
         return np.column_stack([middle - self.half_width_, middle + self.half_width_])

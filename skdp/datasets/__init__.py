@@ -1,4 +1,4 @@
-"""Public data sets, with bounds and categories that are written down rather than computed."""
+"""Public data sets with fixed public bounds and categories, not computed from the records."""
 
 from skdp.datasets._classification import fetch_adult, fetch_covertype, fetch_fair
 from skdp.datasets._diabetes130 import fetch_diabetes130

@@ -1,4 +1,4 @@
-"""Data sets for classification: Adult, forest cover types, and Fair's survey."""
+"""Data sets for classification: Adult, forest cover types and Fair's survey."""
 
 import numpy as np
 from sklearn.datasets import fetch_covtype, fetch_openml
@@ -92,35 +92,34 @@ N_TEST, FIRST_TEST = 16_281, (25, 226_802)
 def fetch_adult(subset="train", *, data_home=None, timeout=None, return_X_y=False):
     """Load the Adult census data (binary classification) with public bounds.
 
-    The files ``adult/adult.data`` and ``adult/adult.test``, packed with gzip (``.gz``) or not,
-    are looked for in the folder named by the environment variable ``SKDP_DATA``; where they
-    are not there, scikit-learn fetches the data from OpenML, or takes them from its folder if it
-    has fetched them before. Needs pandas.
+    The files ``adult/adult.data`` and ``adult/adult.test``, optionally compressed with gzip
+    (``.gz``), are read from the folder in the environment variable ``SKDP_DATA``. If they are
+    missing, scikit-learn fetches the data from OpenML or from its cache. Requires pandas.
 
     Parameters
     ----------
     subset : {"train", "test", "all"}, default="train"
-        The part to load, as divided by the donors; "all" is the training part followed by the
-        test part.
+        Subset to load, in the original split; "all" is the training set followed by the test
+        set.
 
     data_home : str or path-like, default=None
-        Folder in which scikit-learn keeps what it fetches.
+        Folder of scikit-learn's cache.
 
     timeout : float, default=None
-        Seconds after which to give up what scikit-learn does, from its folder or over the network;
-        what it has fetched by then it need not fetch again. None waits, and tries again.
+        Time limit in seconds for scikit-learn to load or download the data. Completed downloads
+        stay in the cache. None sets no limit and retries.
 
     return_X_y : bool, default=False
-        If True, return ``(data, target)`` only.
+        If True, return only ``(data, target)``.
 
     Returns
     -------
     sklearn.utils.Bunch
-        With ``data`` (DataFrame of 14 columns), ``target`` (Series of ``"<=50K"`` and
+        Bunch with ``data`` (DataFrame of 14 columns), ``target`` (Series of ``"<=50K"`` and
         ``">50K"``), ``frame`` (both), ``feature_names``, ``classes`` (the two labels), ``bounds``
         (dict of the numeric columns), ``categories`` (dict of the categorical columns),
         ``indicators`` (an empty list), and ``DESCR``. Bounds, categories and labels are
-        public: they are written in the code and do not depend on the records.
+        public: they are fixed in the code and do not depend on the records.
 
     Examples
     --------
@@ -233,9 +232,9 @@ forest cover types from cartographic variables", Computers and Electronics in Ag
 def fetch_covertype(*, data_home=None, timeout=None, return_X_y=False):
     """Load the forest cover types (seven classes) with public bounds.
 
-    The file ``covertype/covtype.data``, packed with gzip (``.gz``) or not, is looked for in the
-    folder named by the environment variable ``SKDP_DATA``; where it is not there, scikit-learn
-    fetches the data. Needs pandas.
+    The file ``covertype/covtype.data``, optionally compressed with gzip (``.gz``), is read from
+    the folder in the environment variable ``SKDP_DATA``. If it is missing, scikit-learn fetches
+    the data. Requires pandas.
 
     Parameters
     ----------
@@ -245,12 +244,12 @@ def fetch_covertype(*, data_home=None, timeout=None, return_X_y=False):
     Returns
     -------
     sklearn.utils.Bunch
-        With ``data`` (DataFrame of 54 columns, named as scikit-learn names them), ``target``
+        Bunch with ``data`` (DataFrame of 54 columns with scikit-learn's names), ``target``
         (Series of 1 to 7), ``frame`` (both), ``feature_names``, ``target_names`` (the seven
-        types, in the order of their numbers), ``classes`` (the seven numbers), ``bounds`` (dict
-        of the ten measures), ``indicators`` (names of the columns of zeros and ones),
-        ``categories`` (an empty dict), and ``DESCR``. Bounds, indicators and labels are public:
-        they are written in the code and do not depend on the records.
+        types, in numerical order), ``classes`` (the seven numbers), ``bounds`` (dict of the ten
+        numeric columns), ``indicators`` (names of the 0/1 columns), ``categories`` (an empty
+        dict), and ``DESCR``. Bounds, indicators and labels are public: they are fixed in the
+        code and do not depend on the records.
 
     Examples
     --------
@@ -279,7 +278,7 @@ def fetch_covertype(*, data_home=None, timeout=None, return_X_y=False):
     columns = COVERTYPE.public["feature_names"]
     data, labels = COVERTYPE.load(read, fetch, timeout)
     if not np.isin(labels, COVERTYPE.public["classes"]).all():
-        raise ValueError("The last column must hold the cover types 1 to 7.")
+        raise ValueError("The last column must contain the cover types 1 to 7.")
     target = pandas.Series(labels.astype(np.int64), name="Cover_Type")
     return COVERTYPE.bunch(pandas.DataFrame(data, columns=columns), target, return_X_y)
 
@@ -324,8 +323,8 @@ records come with the package statsmodels, with permission of the author.
 def fetch_fair(*, return_X_y=False):
     """Load Fair's survey of extramarital affairs (binary classification) with public bounds.
 
-    The records come with the package statsmodels, as the extra ``data`` of skdp installs it, so
-    that they need no network. Needs pandas.
+    The records are part of statsmodels, which the extra ``skdp[data]`` installs. No network
+    access is needed. Requires pandas.
 
     Parameters
     ----------
@@ -335,11 +334,11 @@ def fetch_fair(*, return_X_y=False):
     Returns
     -------
     sklearn.utils.Bunch
-        With ``data`` (DataFrame of 8 columns), ``target`` (Series of 0 and 1, ``"affair"``),
+        Bunch with ``data`` (DataFrame of 8 columns), ``target`` (Series of 0 and 1, ``"affair"``),
         ``frame`` (both), ``feature_names``, ``classes`` (0 and 1), ``target_names`` (their
         meaning), ``bounds`` (dict of the numeric columns), ``categories`` (dict of the
         categorical columns), ``indicators`` (an empty list), and ``DESCR``. Bounds, categories
-        and labels are public: they are written in the code and do not depend on the records.
+        and labels are public: they are fixed in the code and do not depend on the records.
 
     Examples
     --------
@@ -355,7 +354,7 @@ def fetch_fair(*, return_X_y=False):
         from statsmodels.datasets import fair
     except ImportError as error:
         raise ImportError(
-            "fetch_fair reads the records that come with statsmodels: install statsmodels, or "
+            "fetch_fair reads the records from statsmodels: install statsmodels, or "
             'skdp with its extra "data", to use it.'
         ) from error
     frame = fair.load_pandas().data

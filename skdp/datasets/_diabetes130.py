@@ -135,21 +135,20 @@ def fetch_diabetes130(
     timeout=None,
     return_X_y=False,
 ):
-    """Load the hospital stays of patients with diabetes (binary classification), public bounds.
+    """Load hospital stays of diabetes patients (binary classification) with public bounds.
 
-    The file ``diabetes130/diabetic_data.csv``, packed with gzip (``.gz``) or not, is looked for
-    in the folder named by the environment variable ``SKDP_DATA``; where it is not there,
-    scikit-learn fetches the data from OpenML. Needs pandas.
+    The file ``diabetes130/diabetic_data.csv``, optionally compressed with gzip (``.gz``), is
+    read from the folder in the environment variable ``SKDP_DATA``. If it is missing,
+    scikit-learn fetches the data from OpenML. Requires pandas.
 
     Parameters
     ----------
     target : {"any", "<30"}, default="any"
-        What is class 1: a readmission at any time (46 % of the stays), or one within 30 days
-        (11 %).
+        Class 1: readmission at any time (46 % of the stays), or within 30 days (11 %).
 
     group_by : {"medical_specialty", "payer_code", "admission_source_id", \
 "admission_type_id"}, default="medical_specialty"
-        Column that stands for the hospital, which the file does not tell.
+        Column used in place of the hospital, which the file does not contain.
 
     data_home, timeout, return_X_y
         See `fetch_adult`.
@@ -157,25 +156,25 @@ def fetch_diabetes130(
     Returns
     -------
     sklearn.utils.Bunch
-        With ``data`` (DataFrame of 46 columns, a row for each stay), ``target`` (Series of 0 and
-        1, ``"readmitted"``), ``frame`` (both), ``patient`` (Series of the patients' numbers),
-        ``groups`` (Series of positions in ``group_names``), ``group_names`` (the public list of
+        Bunch with ``data`` (DataFrame of 46 columns, one row per stay), ``target`` (Series of 0
+        and 1, ``"readmitted"``), ``frame`` (both), ``patient`` (Series of patient numbers),
+        ``groups`` (Series of positions in ``group_names``), ``group_names`` (public list of
         the values of ``group_by``, some of which may not occur), ``feature_names``, ``classes``
         (0 and 1), ``target_names`` (their meaning), ``bounds`` (dict of the numeric columns),
         ``categories`` (dict of the categorical columns), ``log`` (names of the columns that are
-        best scaled in log), ``indicators`` (an empty list), and ``DESCR``. Bounds, categories
-        and names are public: they are written in the code and do not depend on the records. A
-        value that is not in its public list is missing in ``data``, and
-        `~skdp.preprocessing.make_public_preprocessor` makes zeros of it.
+        best log-scaled), ``indicators`` (an empty list), and ``DESCR``. Bounds, categories and
+        names are public: they are fixed in the code and do not depend on the records. Values
+        outside their public list are missing in ``data``, and
+        `~skdp.preprocessing.make_public_preprocessor` encodes them as zeros.
 
     Notes
     -----
     Stays of one patient may be in several groups (9 % of the patients, by medical specialty).
-    Where a patient must have one, take that of the first stay in the file:
+    If a patient must have one group, use that of the first stay in the file:
     ``groups.groupby(patient).transform("first")``.
 
-    Most medicines are not given in most stays, and the indicators of "No" take up much of the
-    norm of a row. To leave them out, remove "No" from the lists: zeros say the same.
+    Most medicines are not given in most stays, and the indicators of "No" account for much of
+    the row norm. To leave them out, remove "No" from the lists: zeros encode it.
 
     Examples
     --------

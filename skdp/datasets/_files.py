@@ -1,4 +1,4 @@
-"""What all fetchers share: where files are looked for, and what comes with the rows."""
+"""Shared code of the fetchers: file locations and metadata of the rows."""
 
 import os
 import queue
@@ -61,9 +61,9 @@ class DataSet:
                 reason = f"could not fetch the data ({type(error).__name__}: {error})"
                 cause = error
         raise OSError(
-            f"{' and '.join(files)} must be in the folder named by the environment variable "
+            f"{' and '.join(files)} must be in the folder in the environment variable "
             f"SKDP_DATA ({os.environ.get('SKDP_DATA') or 'not set'}), as scikit-learn {reason}: "
-            f"get what is missing from {self.page}."
+            f"download missing files from {self.page}."
         ) from cause
 
     def bunch(self, data, target, return_X_y, **private):
@@ -110,8 +110,8 @@ class TableDataSet(DataSet):
         lacking = [name for name in columns if name not in frame.columns]
         if lacking:
             raise ValueError(
-                f"{self.files[0]} must have a header line with {columns}; it lacks {lacking}: get "
-                f"the file from {self.page}."
+                f"{self.files[0]} must have a header line with {columns}; it lacks {lacking}: "
+                f"download the file from {self.page}."
             )
         return frame
 
@@ -140,7 +140,7 @@ def import_pandas():
     try:
         import pandas
     except ImportError as error:
-        raise ImportError("This data set is a frame: install pandas to use it.") from error
+        raise ImportError("This data set is a DataFrame: install pandas to use it.") from error
     return pandas
 
 

@@ -49,25 +49,25 @@ knowledge", Progress in Artificial Intelligence 2, 2014.
 
 
 def fetch_bike_sharing(*, return_X_y=False):
-    """Load the hourly hires of bicycles in Washington (regression) with public bounds.
+    """Load the hourly bike rentals in Washington (regression) with public bounds.
 
-    The file ``bike_sharing/hour.csv``, packed with gzip (``.gz``) or not, must be in the folder
-    named by the environment variable ``SKDP_DATA``. scikit-learn has no fetcher for it (the set
-    of that name on OpenML has other columns). Needs pandas.
+    The file ``bike_sharing/hour.csv``, optionally compressed with gzip (``.gz``), must be in the
+    folder in the environment variable ``SKDP_DATA``. scikit-learn has no fetcher for it (the
+    OpenML data set of that name has other columns). Requires pandas.
 
     Parameters
     ----------
     return_X_y : bool, default=False
-        If True, return ``(data, target)`` only.
+        If True, return only ``(data, target)``.
 
     Returns
     -------
     sklearn.utils.Bunch
-        With ``data`` (DataFrame of 12 columns, in the order of time), ``target`` (Series of
-        hires, ``"cnt"``), ``frame`` (both), ``feature_names``, ``bounds`` (dict of the measures
-        of the weather), ``categories`` (dict of the columns of codes), ``log`` and
-        ``indicators`` (empty lists), ``target_bounds``, and ``DESCR``. Bounds and categories are
-        public: they are written in the code and do not depend on the records.
+        Bunch with ``data`` (DataFrame of 12 columns, in chronological order), ``target`` (Series
+        of rentals, ``"cnt"``), ``frame`` (both), ``feature_names``, ``bounds`` (dict of the
+        weather columns), ``categories`` (dict of the coded columns), ``log`` and ``indicators``
+        (empty lists), ``target_bounds``, and ``DESCR``. Bounds and categories are public: they
+        are fixed in the code and do not depend on the records.
 
     Examples
     --------
@@ -127,12 +127,12 @@ R. K. Pace and R. Barry, "Sparse spatial autoregressions", Statistics & Probabil
 
 
 def fetch_california_housing(*, data_home=None, timeout=None, return_X_y=False):
-    """Load the California housing data (regression) with their original columns and public bounds.
+    """Load the California housing data (regression) with original columns and public bounds.
 
-    The file ``california_housing/cal_housing.csv``, packed with gzip (``.gz``) or not and with a
-    header line, is looked for in the folder named by the environment variable ``SKDP_DATA``;
-    where it is not there, scikit-learn fetches the data, and the original columns are computed
-    from its averages. Needs pandas.
+    The file ``california_housing/cal_housing.csv`` with a header line, optionally compressed
+    with gzip (``.gz``), is read from the folder in the environment variable ``SKDP_DATA``. If it
+    is missing, scikit-learn fetches the data, and the original columns are computed from its
+    averages. Requires pandas.
 
     Parameters
     ----------
@@ -142,8 +142,8 @@ def fetch_california_housing(*, data_home=None, timeout=None, return_X_y=False):
     Returns
     -------
     sklearn.utils.Bunch
-        As of `fetch_bike_sharing`: ``data`` has 8 columns, ``target`` is ``"medianHouseValue"`` in
-        dollars, and ``log`` names the columns that are best scaled in log.
+        As for `fetch_bike_sharing`. ``data`` has 8 columns, ``target`` is ``"medianHouseValue"``
+        in dollars, and ``log`` has the names of the columns that are best log-scaled.
 
     Examples
     --------
@@ -217,15 +217,15 @@ International Journal of Electrical Power & Energy Systems 60, 2014.
 def fetch_ccpp(*, return_X_y=False):
     """Load the combined cycle power plant data (regression) with public bounds.
 
-    The file ``ccpp/ccpp.csv``, packed with gzip (``.gz``) or not, must be in the folder named by
-    the environment variable ``SKDP_DATA``: the first sheet of the original file, saved as CSV.
-    Needs pandas.
+    The file ``ccpp/ccpp.csv``, optionally compressed with gzip (``.gz``), must be in the folder
+    in the environment variable ``SKDP_DATA``. It is the first sheet of the original file, saved
+    as CSV. Requires pandas.
 
     Returns
     -------
     sklearn.utils.Bunch
-        As of `fetch_bike_sharing`, which says what ``return_X_y`` does: ``data`` has 4 columns,
-        and ``target`` is the power in MW, ``"PE"``.
+        As for `fetch_bike_sharing`, as is ``return_X_y``. ``data`` has 4 columns, and ``target``
+        is the power in MW, ``"PE"``.
 
     Examples
     --------
@@ -270,15 +270,15 @@ https://www.cs.toronto.edu/~delve/data/kin/desc.html
 def fetch_kin40k(*, return_X_y=False):
     """Load the simulated robot arm kin40k (regression) with public bounds.
 
-    The file ``kin40k/kin40k.csv``, packed with gzip (``.gz``) or not, must be in the folder named
-    by the environment variable ``SKDP_DATA``, with a header line that names the columns ``x1`` to
-    ``x8`` and ``y``. Needs pandas.
+    The file ``kin40k/kin40k.csv``, optionally compressed with gzip (``.gz``), must be in the
+    folder in the environment variable ``SKDP_DATA``. Its header line must name the columns
+    ``x1`` to ``x8`` and ``y``. Requires pandas.
 
     Returns
     -------
     sklearn.utils.Bunch
-        As of `fetch_bike_sharing`, which says what ``return_X_y`` does: ``data`` has 8 columns,
-        and ``target`` is ``"y"``.
+        As for `fetch_bike_sharing`, as is ``return_X_y``. ``data`` has 8 columns, and ``target``
+        is ``"y"``.
 
     Examples
     --------
@@ -338,16 +338,16 @@ on-time data of the US Bureau of Transportation Statistics.
 def fetch_nycflights13(*, return_X_y=False):
     """Load the flights from New York City in 2013 (regression) with public bounds.
 
-    The file ``nycflights13/flights.csv``, packed with gzip (``.gz``) or not, must be in the
-    folder named by the environment variable ``SKDP_DATA``: the table ``flights`` of the R package
-    of that name, of any release. Needs pandas.
+    The file ``nycflights13/flights.csv``, optionally compressed with gzip (``.gz``), must be in
+    the folder in the environment variable ``SKDP_DATA``. It is the table ``flights`` of any
+    release of the R package nycflights13. Requires pandas.
 
     Returns
     -------
     sklearn.utils.Bunch
-        As of `fetch_bike_sharing`, which says what ``return_X_y`` does: ``data`` has 8 columns,
-        in the order of the timetable, and ``target`` is the delay in minutes, ``"arr_delay"``.
-        The longest delays exceed ``target_bounds``.
+        As for `fetch_bike_sharing`, as is ``return_X_y``. ``data`` has 8 columns, in scheduled
+        order, and ``target`` is the delay in minutes, ``"arr_delay"``. The longest delays exceed
+        ``target_bounds``.
 
     Examples
     --------

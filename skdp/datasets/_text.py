@@ -1,4 +1,4 @@
-"""Texts as sparse rows of token counts."""
+"""Text data sets as sparse rows of token counts."""
 
 from functools import partial
 from numbers import Integral
@@ -75,44 +75,43 @@ def fetch_newsgroups20(
     timeout=None,
     return_X_y=False,
 ):
-    """Load the messages to twenty newsgroups as sparse rows of norm 1.
+    """Load the 20 newsgroups messages (classification) as sparse rows of norm 1.
 
-    The files ``newsgroups20/newsgroups20_train.svm`` and ``..._test.svm``, or
-    ``newsgroups20/newsgroups20_stripped_train.svm`` and so on, packed with bzip2 (``.bz2``) or
-    not, are looked for in the folder named by the environment variable ``SKDP_DATA``: counts of
-    tokens in the svmlight format, columns from 1. Where they are not there, scikit-learn fetches
-    the messages and counts their tokens (the same counts, in another order of the rows).
+    The files ``newsgroups20/newsgroups20_train.svm`` and ``..._test.svm`` (or
+    ``newsgroups20/newsgroups20_stripped_train.svm`` and ``..._test.svm``), optionally compressed
+    with bzip2 (``.bz2``), are read from the folder in the environment variable ``SKDP_DATA``.
+    They contain token counts in svmlight format, with columns from 1. If they are missing,
+    scikit-learn fetches the messages and counts the tokens (same counts, other row order).
 
     Parameters
     ----------
     subset : {"train", "test", "all"}, default="train"
-        The part to load, as divided by date; "all" is the training part followed by the test
-        part.
+        Subset to load, split by date; "all" is the training set followed by the test set.
 
     binary : bool, default=False
         If True, the target is 1 for the nine technical groups (``comp.*`` and ``sci.*``) and 0
-        for the others, rather than the number of the group.
+        for the others. If False, it is the number of the group.
 
     stripped : bool, default=False
-        If True, without headers, signatures and quotations, which tell much about the group.
+        If True, remove headers, signatures and quotations, which reveal much about the group.
 
     n_features : int, default=None
-        Number of columns into which the tokens are hashed: the number of a token alone decides
-        its column and its sign. Private noise grows with the number of columns, so fewer may be
-        better; without noise, 4,096 cost a logistic regression three points of accuracy in the
-        binary task, and 16,384 less than one. None leaves the tokens as they are (130,107, or
-        101,631 if stripped).
+        Number of columns into which the tokens are hashed. The column and the sign of a token
+        depend only on its number. Private noise grows with the number of columns, so fewer may
+        be better. Without noise, 4,096 columns cost a logistic regression three points of
+        accuracy in the binary task, and 16,384 less than one. None disables hashing (130,107
+        columns, or 101,631 if stripped).
 
     data_home, timeout, return_X_y
-        See `fetch_adult`; the timeout is for either part.
+        See `fetch_adult`. The timeout applies to each subset.
 
     Returns
     -------
     sklearn.utils.Bunch
-        With ``data`` (CSR matrix of 64-bit floats, a row for each message), ``target`` (ndarray
-        of positions in ``target_names``), ``classes`` (these positions), ``target_names``,
-        ``x_norm`` (1, which no row exceeds by more than rounding), and ``DESCR``. All but data
-        and target are public: they are written in the code.
+        Bunch with ``data`` (CSR matrix of 64-bit floats, one row per message), ``target``
+        (ndarray of positions in ``target_names``), ``classes`` (these positions),
+        ``target_names``, ``x_norm`` (1, a bound on row norms up to rounding), and ``DESCR``. All
+        except data and target are public: they are fixed in the code.
 
     References
     ----------
@@ -156,22 +155,22 @@ def fetch_newsgroups20(
 
 
 def fetch_imdb(subset="train", *, n_features=None, return_X_y=False):
-    """Load the IMDB reviews of films (binary classification) as sparse rows of norm 1.
+    """Load the IMDB movie reviews (binary classification) as sparse rows of norm 1.
 
-    The files ``imdb/imdb_train.svm`` and ``imdb/imdb_test.svm``, packed with bzip2 (``.bz2``) or
-    not, must be in the folder named by the environment variable ``SKDP_DATA``: counts of tokens
-    in the svmlight format, columns from 1, labels -1 and 1. scikit-learn has no fetcher for
-    them; see the Notes.
+    The files ``imdb/imdb_train.svm`` and ``imdb/imdb_test.svm``, optionally compressed with bzip2
+    (``.bz2``), must be in the folder in the environment variable ``SKDP_DATA``. They contain
+    token counts in svmlight format, with columns from 1 and labels -1 and 1. scikit-learn has no
+    fetcher for them; see the Notes.
 
     Parameters
     ----------
     subset : {"train", "test", "all"}, default="train"
-        The part to load, as divided by the donors; "all" is the training part followed by the
-        test part.
+        Subset to load, in the original split; "all" is the training set followed by the test
+        set.
 
     n_features : int, default=None
-        Number of columns into which the tokens are hashed, as by `fetch_newsgroups20`. None
-        leaves them as they are (74,849).
+        Number of columns into which the tokens are hashed, as in `fetch_newsgroups20`. None
+        disables hashing (74,849 columns).
 
     return_X_y
         See `fetch_adult`.
@@ -179,17 +178,18 @@ def fetch_imdb(subset="train", *, n_features=None, return_X_y=False):
     Returns
     -------
     sklearn.utils.Bunch
-        With ``data`` (CSR matrix of 64-bit floats, a row for each review), ``target`` (ndarray
+        Bunch with ``data`` (CSR matrix of 64-bit floats, one row per review), ``target`` (ndarray
         of 0 and 1), ``classes`` (0 and 1), ``target_names`` ("negative" and "positive"),
-        ``x_norm`` (1, which no row exceeds by more than rounding), and ``DESCR``. All but data
-        and target are public: they are written in the code.
+        ``x_norm`` (1, a bound on row norms up to rounding), and ``DESCR``. All except data and
+        target are public: they are fixed in the code.
 
     Notes
     -----
-    To make the files, take the archive from https://ai.stanford.edu/~amaas/data/sentiment/,
-    replace ``<br />`` by a space, count the tokens of the labelled reviews with a
-    `~sklearn.feature_extraction.text.CountVectorizer` fitted on the training part, and save
-    either part with ``sklearn.datasets.dump_svmlight_file(X, y, path, zero_based=False)``.
+    To create the files, download the archive from
+    https://ai.stanford.edu/~amaas/data/sentiment/, replace ``<br />`` by a space, count the
+    tokens of the labelled reviews with a
+    `~sklearn.feature_extraction.text.CountVectorizer` fitted on the training set, and save each
+    subset with ``sklearn.datasets.dump_svmlight_file(X, y, path, zero_based=False)``.
 
     Examples
     --------
@@ -216,8 +216,8 @@ def _check_n_features(n_features):
 
 def _read(path, n_tokens, labels):
     damaged = ValueError(
-        f"{path} must hold counts of {n_tokens} tokens and labels in the svmlight format; it has "
-        "others, so it is damaged or that of another data set."
+        f"{path} must contain counts of {n_tokens} tokens and labels in svmlight format; it is "
+        "damaged or belongs to another data set."
     )
     # Columns count from 1; that column 1 occurs must not decide it.
     try:

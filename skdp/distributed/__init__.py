@@ -1,4 +1,4 @@
-"""Private learning of many nodes that talk to their neighbours."""
+"""Differentially private decentralised learning on a network of nodes."""
 
 from skdp.distributed._classifier import DistributedDPClassifier
 from skdp.distributed._paper import PaperAlgorithm

@@ -1,4 +1,4 @@
-"""Private classification by nodes that exchange parameters with their neighbours."""
+"""Decentralised classification with differential privacy."""
 
 from copy import copy
 from dataclasses import fields, replace
@@ -28,7 +28,7 @@ _TOLERANCE_BEST = 1e-3  # of the loss of the best fixed parameters
 _MOVED = {
     field.name: "a parameter of paper=PaperAlgorithm(...)" for field in fields(PaperAlgorithm)
 }
-_MOVED["algorithm"] = "told by paper: None, or a PaperAlgorithm"
+_MOVED["algorithm"] = "set by paper: None, or a PaperAlgorithm"
 _MOVED |= dict.fromkeys(
     ("edge_probability", "topology_seed"), "one of topology=make_topology(...)"
 )
@@ -40,7 +40,7 @@ def _naming_moved(init):
     @wraps(init)
     def checked(self, *args, **options):
         for name in options.keys() & _MOVED.keys():
-            raise TypeError(f"{name} is no parameter of its own since 0.2, but {_MOVED[name]}.")
+            raise TypeError(f"{name} is not a parameter since 0.2: it is {_MOVED[name]}.")
         init(self, *args, **options)
 
     return checked
@@ -55,96 +55,97 @@ class DistributedDPClassifier(
     ClassifierMixin,
     BaseEstimator,
 ):
-    """Linear classifier that a network of nodes learns together, each from its own rows.
+    """Decentralised linear classifier with differential privacy.
 
-    In a round each node mixes the released parameters of its neighbours with its own released
-    ones, takes a noisy gradient on its rows at that point, steps, and broadcasts. The whole
-    transcript of all broadcasts is private for each row.
+    A network of nodes fits the classifier; each node has its own rows. In each round, a node
+    mixes its released parameters with those of its neighbours, computes a noisy gradient on its
+    rows at that point, takes a step and broadcasts the result. The whole transcript of all
+    broadcasts is private for each row.
 
-    Parameters of the network and of the rows are here. What only the paper's algorithms read is
-    one object, ``paper``; how links behave is a matter of ``topology``, and where nodes run one of
-    ``engine``.
+    The object ``paper`` has the parameters that only the paper's algorithms use. ``topology``
+    defines the links and ``engine`` where nodes run.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of one record, or with ``groups`` of one user, for all rounds and passes together.
+        Total epsilon of one record, or with ``groups`` of one user, for all rounds and passes.
 
     delta : float, default=0.0
-        0 is pure differential privacy; a positive number, well below one over the number of rows,
-        allows Gaussian noise.
+        Total delta. 0 is pure differential privacy. A positive value, well below 1 divided by the
+        number of rows, allows Gaussian noise.
 
     n_nodes : int, default=8
         Number of nodes, at most 1,048,576. All nodes together have at most 134 million parameters.
 
     topology : str, networkx graph, adjacency matrix, mixing matrices, callable or Topology, \
 default="ring"
-        See :func:`~skdp.topology.make_topology`, which also makes networks whose links fail at
-        random, and random ones of another seed. It must not depend on the data.
+        See :func:`~skdp.topology.make_topology`, which also makes networks with random link
+        failures and random networks with other seeds. The topology must not depend on the data.
 
     node_names : array-like of shape (n_nodes,), default=None
-        Public names of the nodes, in their order, for ``node`` and ``output_node``. None takes
-        the labels of a networkx graph, and else numbers from 0.
+        Public names of the nodes, in node order, for ``node`` and ``output_node``. None uses the
+        labels of a networkx graph, or numbers from 0.
 
     n_mixings : int, default=1
-        How often nodes exchange and mix what they released in a round, which costs messages and
-        no privacy.
+        Number of exchange-and-mix steps per round. More steps cost messages but no privacy.
 
     output_node : str or int, default=None
-        Node, by name or number, whose parameters are ``coef_``; None takes the mean over nodes,
-        which for sparse ones is thresholded after the mean is taken.
+        Name or number of the node whose parameters are ``coef_``. None uses the mean over nodes;
+        for sparse models, thresholding follows the mean.
 
     paper : PaperAlgorithm, default=None
-        None lets the nodes take few noisy gradient steps of the logistic loss on all their rows,
-        in coordinates in which the rows spread equally in all directions, as far as noisy moments
-        of the rows tell. A `PaperAlgorithm` is a form of the paper, with all that only those read:
-        other losses, kinds of noise, sparse models, batches, steps and passes. `partial_fit`
-        always runs a form of the paper; with None that of ``PaperAlgorithm()``.
+        With None, the nodes take a few noisy gradient steps of the logistic loss on all their
+        rows, in coordinates whitened by noisy moments of the rows. A `PaperAlgorithm` selects a
+        form of the paper, with its own parameters: other losses, kinds of noise, sparse models,
+        batches, steps and passes. `partial_fit` always runs a form of the paper: for None,
+        ``PaperAlgorithm()``.
 
     trust : "nodes" or SecureSums, default="nodes"
-        "nodes" lets each node add noise of its own to what it sends. With `SecureSums` nodes send
-        masked numbers of which only sums over all nodes can be read, and each adds a share of the
-        noise: with a ``delta`` as accurate as one curator, for any number of nodes. All know the
-        same model, and ``topology`` says their names only. For `fit` with ``paper=None``.
+        With "nodes", each node adds its own noise to the values it sends. With `SecureSums`, nodes
+        send masked numbers of which only sums over all nodes can be read, and each node adds a
+        share of the noise. With a positive ``delta`` this is as accurate as one curator, for any
+        number of nodes. All nodes have the same model, and ``topology`` only provides their
+        names. `SecureSums` requires `fit` with ``paper=None``.
 
     engine : {"local", "mpi"} or Engine, default="local"
-        Who sees rows: "local" simulates the network in this process, which has all of them. With
-        "mpi" each process of an MPI job runs some of the nodes and calls `fit` with their rows
-        only. An engine of your own, or an `~skdp.engines.MPIEngine`, carries its own settings.
+        Where nodes run. "local" simulates the network in this process, which has all rows. With
+        "mpi", each process of an MPI job runs some of the nodes and calls `fit` with their rows
+        only. A custom engine or an `~skdp.engines.MPIEngine` has its own settings.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row; longer rows are scaled back, also to be
-        predicted.
+        Public bound on the Euclidean norm of a row. Rows with larger norm are scaled to it, also
+        in prediction.
 
     x_l1_norm : float, default=None
-        Public bound on the sum of the absolute values of a row, to which longer rows are scaled
-        back as well. With it Laplace noise may be the quieter: for rows that are mostly zeros.
+        Public bound on the l1 norm of a row, to which rows are also scaled. With it, Laplace
+        noise may be smaller, for rows that are mostly zeros.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature. "auto" is ``0.3 * x_norm``: a small one lets less noise in.
+        Value of the constant feature. "auto" is ``0.3 * x_norm``: a small value lets less noise
+        in.
 
     classes : array-like, default=None
-        Public list of labels. None takes the labels present and treats them as public; it is
-        needed over MPI.
+        Public list of labels. None uses the labels in ``y`` and treats them as public. Required
+        over MPI.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Node, round and number of rows are public either way: with
-        "add-remove" a row is there or is a null row, which keeps its place. With ``groups`` that
-        is said of users, and how many rows one has is private.
+        Relation between neighbouring data sets. Node, round and number of rows are public either
+        way: with "add-remove" a row is present or is a null row in the same position. With
+        ``groups`` this applies to users, and the number of rows of a user is private.
 
     max_calls_per_user : int, default=1
-        Calls of `partial_fit` with ``groups`` in which a user's rows count; later ones keep the
-        user's place, and add nothing. Each call has its part of the budget. `fit` takes all of
-        it, so that whoever was in `fit` adds nothing later.
+        Number of calls of `partial_fit` with ``groups`` in which a user's rows count. In later
+        calls they keep their position and add nothing. Each call has its part of the budget.
+        `fit` uses the whole budget, so users in `fit` add nothing later.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system, in each process. Anything else makes it
-        reproducible and void of privacy, for tests and figures.
+        None draws the noise from the operating system, in each process. Anything else makes the
+        noise reproducible and voids privacy; use it for tests and figures.
 
     ledger : BudgetLedger or path, default=None
-        Budget that is charged when a stream begins, before the data are used. Over MPI each
-        process charges the one it has, for its own rows; processes that share one charge it once.
-        No ledger is charged before all of them have been asked whether they can pay.
+        Ledger charged when a stream begins, before the data are used. Over MPI each process
+        charges its ledger for its own rows; processes with a common ledger charge it once. All
+        ledgers are checked before any is charged.
 
     Attributes
     ----------
@@ -152,20 +153,19 @@ default="ring"
         Labels. Public.
 
     coef_ : ndarray of shape ``(1, n_features_in_)`` or ``(n_classes, n_features_in_)``
-        Coefficients, for rows no longer than ``x_norm_``. Released under ``guarantee_``.
+        Coefficients, for rows of norm at most ``x_norm_``. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
     x_norm_ : float
-        Norm to which rows are clipped, in `fit` and when they are predicted. Public.
+        Norm to which rows are clipped, in fitting and prediction. Public.
 
     x_l1_norm_ : float or None
-        Bound on the sum of the absolute values of a row, to which they are scaled back as well.
-        Public.
+        l1 norm to which rows are also scaled. Public.
 
     node_coef_ : ndarray of shape ``(n_nodes, 1 or n_classes, n_features_in_)``
-        Coefficients of each node, for rows as those of ``coef_``; NaN for nodes that are gone.
+        Coefficients of each node, for rows like those of ``coef_``; NaN for missing nodes.
         Released under ``guarantee_``.
 
     node_intercept_ : ndarray of shape (n_nodes, 1 or n_classes)
@@ -176,17 +176,17 @@ default="ring"
         in units of ``x_norm``. Released under ``guarantee_``.
 
     n_rounds_ : int
-        Rounds so far. Public.
+        Number of rounds so far. Public.
 
     n_samples_seen_ : int
-        Rows so far, each counted once a pass; with ``groups`` users, whether or not what they
-        bring counts. Public.
+        Number of rows so far, each counted once per pass; with ``groups`` the number of users,
+        whether or not their rows count. Public.
 
     topology_ : Topology or MixingSchedule
-        The network; ``topology_.spectral_gap()`` says how fast nodes agree. Public.
+        Network. ``topology_.spectral_gap()`` is the rate of consensus. Public.
 
     guarantee_ : ApproxDP
-        What the transcript of all nodes promises to a record, or with ``groups`` to a user, with
+        Guarantee of the transcript of all nodes for a record, or with ``groups`` for a user, with
         its privacy profile. Public.
 
     n_features_in_ : int
@@ -197,43 +197,43 @@ default="ring"
 
     See Also
     --------
-    skdp.linear_model.DPLogisticRegression : A curator that has all rows needs less noise.
+    skdp.linear_model.DPLogisticRegression : Central classifier, which needs less noise.
 
     Notes
     -----
-    **Privacy.** The adversary sees all broadcasts of all nodes. Given those before, the point at
-    which a node takes its gradient is a constant, as the node mixes its own *released* parameters
-    and not its private ones. A record enters one gradient a pass, and the transcript over all
-    rounds costs what one gradient costs: neither the rounds nor the nodes multiply it, contrary to
-    theorem 4 of the paper. This holds against any coalition of the other nodes.
+    **Privacy.** The adversary sees all broadcasts of all nodes. A node mixes its own *released*
+    parameters, not its private ones. Given the earlier broadcasts, the point of its gradient is
+    therefore a constant. A record enters one gradient per pass, and the transcript over all
+    rounds costs as much as one gradient: neither the rounds nor the nodes multiply it, contrary
+    to theorem 4 of the paper. This holds against any coalition of the other nodes.
 
-    A node sees its own rows. The guarantee of who contributed several records, or owns a node, is
-    weaker: see `user_guarantee` and `node_guarantee`.
+    A node sees its own rows. The guarantee is weaker for a user with several records and for the
+    owner of a node: see `user_guarantee` and `node_guarantee`.
 
-    The noise of the paper's algorithm 2 is multiplied by the step twice and vanishes with it; the
-    guarantee it states does not hold. Here it is ``2 L c(epsilon, delta) / batch_size``.
+    In the paper's algorithm 2, the noise is multiplied by the step twice and vanishes with it.
+    The stated guarantee does not hold. Here the noise is ``2 L c(epsilon, delta) / batch_size``.
 
-    With ``paper=None`` a record is, in `fit`, in several releases of its node: the number of rows
-    of each class, second moments of the rows or with ``delta=0`` their sum, and the sum of
-    gradients of each round. Each gradient is capped in coordinates that follow from released
-    values, and epsilons add up, or squares of the Gaussian mu. Numbers of rows of nodes are
-    public. Nodes pass on the noisy moments of all others, so that all have the same mean: at most
-    999 features, and at most 134 million numbers of all nodes;
-    with more of either there are none, and steps are the same in all directions.
+    With ``paper=None``, `fit` uses a record in several releases of its node: the number of rows
+    of each class, second moments of the rows (or with ``delta=0`` their sum), and the sum of
+    gradients of each round. Gradients are clipped in coordinates computed from released values.
+    Epsilons add up, or squares of the Gaussian mu. The numbers of rows of the nodes are public.
+    Nodes forward the noisy moments of all other nodes, so that all have the same mean. This is
+    limited to 999 features and to 134 million numbers of all nodes. Above either limit there are
+    no moments, and steps are the same in all directions.
 
-    `partial_fit` goes on from the nodes' released parameters. Its rows are taken for new ones with
-    a budget of their own: a record is in the fit or in one call, and ``guarantee_`` covers both.
+    `partial_fit` continues from the released parameters of the nodes. Its rows count as new, with
+    their own budget: a record is in the fit or in one call, and ``guarantee_`` covers both.
 
-    With ``groups`` all of that is said of users. The rows of a user are at one node, and in each
-    of its releases a user has the mean of what its rows have: a mean of vectors is no longer than
-    they are. Who the users are, in which order they first come and at which nodes is public; how
-    many rows each has, and what is in them, is not. A user comes in ``max_calls_per_user`` calls
-    at most, which share its budget. For that the model keeps the ids of all users, and how often
-    each has come; so do its pickles. Copies of the model count apart. Over MPI each process counts
-    its own users: whoever has rows at two processes counts as two users.
+    With ``groups`` all of this applies to users. All rows of a user are at one node. Each release
+    uses the mean over the rows of a user, whose norm is at most that of its terms. The identity
+    of users, the order of their first occurrence and their nodes are public. The number and the
+    content of their rows are private. A user counts in at most ``max_calls_per_user`` calls,
+    which share its budget. The model and its pickles therefore store the IDs of all users and the
+    number of calls of each. Copies of the model count separately. Over MPI each process counts
+    its own users: a user with rows at two processes counts as two users.
 
-    Not covered: `score` and `regret` on private rows, the time that a call takes, errors about
-    malformed input, and other uses of the same data. Messages over MPI are not encrypted.
+    Not covered: `score` and `regret` on private rows, running times, errors about malformed
+    input, and other uses of the same data. Messages over MPI are not encrypted.
 
     References
     ----------
@@ -294,7 +294,7 @@ default="ring"
         self.ledger = ledger
 
     def set_params(self, **params):
-        """Set parameters, also ``paper__step`` and its like: ``paper`` is then a changed copy.
+        """Set parameters. Names such as ``paper__step`` replace ``paper`` by a changed copy.
 
         Parameters
         ----------
@@ -327,26 +327,26 @@ default="ring"
 
     @with_callbacks
     def fit(self, X, y, node=None, groups=None):
-        """Start afresh, from all rows.
+        """Fit the model from scratch.
 
-        The paper's form runs ``n_passes`` over the rows in the given order.
+        The paper's form makes ``n_passes`` passes over the rows in the given order.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Over MPI, the rows of the nodes of this process.
+            Training rows; over MPI, the rows of the nodes of this process.
 
         y : array-like of shape (n_samples,)
 
         node : array-like of int or str, shape (n_samples,), default=None
-            Public name of the node that owns each row, or unless names are integers its number.
-            None gives the rows to the nodes in turn, by position; with ``groups`` the users, in
-            the order in which they first come.
+            Public name of the node that owns each row, or its number unless names are integers.
+            None assigns rows to nodes cyclically by position; with ``groups`` it assigns users,
+            in the order of first occurrence.
 
         groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. None protects rows.
-            All rows of a user are at one node. Over MPI each process has users of its own.
+            ID of the user who owns each row. The guarantee is then for users and covers any
+            number of rows of one user. None protects rows. All rows of a user must be at one
+            node. Over MPI each process has its own users.
 
         Returns
         -------
@@ -357,7 +357,7 @@ default="ring"
         ValueError
             If a parameter or the input is invalid, or a user has rows at several nodes.
         BudgetExceededError
-            If the ledger cannot pay; the old model stays.
+            If the charge exceeds the ledger's budget; the old model is kept.
         DistributedError
             If another process has failed.
         """
@@ -365,11 +365,11 @@ default="ring"
 
     @with_callbacks
     def partial_fit(self, X, y, node=None, classes=None, groups=None):
-        """Go on with one pass over new rows in the paper's form, from whatever was fitted before.
+        """Continue fitting with one pass over new rows, in the paper's form.
 
-        The last batch of a node may have fewer rows, and has as much noise. A row that comes
-        again, after `fit` or after a call that failed half way, costs its epsilon again, which
-        ``guarantee_`` does not count.
+        The last batch of a node may have fewer rows but has the same noise. A row passed again,
+        after `fit` or after a failed call, costs its epsilon again. ``guarantee_`` does not
+        include that cost.
 
         Parameters
         ----------
@@ -378,14 +378,14 @@ default="ring"
         y : array-like of shape (n_samples,)
 
         node : array-like of int or str, shape (n_samples,), default=None
-            As for `fit`; None goes on in turn where the last call ended.
+            As for `fit`. None continues the cycle of the last call.
 
         classes : array-like, default=None
-            Public list of labels, for the first call unless the parameter has it.
+            Public list of labels, required in the first call unless set as a parameter.
 
         groups : array-like of shape (n_samples,), default=None
-            As for `fit`. All calls of a stream have groups, or none has. Rows of users who
-            have come in ``max_calls_per_user`` calls add nothing.
+            As for `fit`. All calls of a stream must have groups, or none. Rows of users with
+            ``max_calls_per_user`` earlier calls add nothing.
 
         Returns
         -------
@@ -394,13 +394,13 @@ default="ring"
         Raises
         ------
         ValueError
-            As `fit`, and if a parameter has changed since the stream began.
+            As for `fit`, and if a parameter has changed since the stream began.
         """
         return advance(self, X, y, node, groups, classes, one_pass=True)
 
     @available_if(lambda self: paper_of(self).loss == "log_loss")
     def predict_proba(self, X):
-        """Probability of each class, for the logistic loss; costs no privacy.
+        """Predict class probabilities, for the logistic loss. This costs no privacy.
 
         Parameters
         ----------
@@ -414,7 +414,7 @@ default="ring"
 
     @available_if(lambda self: paper_of(self).loss == "log_loss")
     def predict_log_proba(self, X):
-        """Logarithms of `predict_proba`.
+        """Predict logarithms of class probabilities.
 
         Parameters
         ----------
@@ -428,12 +428,12 @@ default="ring"
         return self._log_probabilities(X)
 
     def user_guarantee(self, n_records):
-        """Guarantee for a user who contributed several records.
+        """Return the guarantee for a user with several records.
 
         Parameters
         ----------
         n_records : int
-            Number of records of one user, at any nodes and in any rounds.
+            Number of records of one user, at any nodes and rounds.
 
         Returns
         -------
@@ -442,20 +442,20 @@ default="ring"
         Raises
         ------
         ValueError
-            If the model was fitted with ``groups``: ``guarantee_`` is for users then.
+            If the model was fitted with ``groups``: then ``guarantee_`` is for users.
         """
         self._check_stream()
         positive_int(n_records=n_records)
         if self._stream.calls is not None:
             raise ValueError(
-                "groups must be None in fit for a guarantee by the number of records: with "
-                "groups guarantee_ is for users, however many records they have; got groups."
+                "groups must be None in fit for a guarantee by number of records: with groups, "
+                "guarantee_ is for users with any number of records; got groups."
             )
         guarantee = self._stream.of_unit(int(n_records), "user")
         return guarantee.with_caveats(*self.guarantee_.caveats)
 
     def node_guarantee(self):
-        """Guarantee for all rows of the node that has most rows, or users if it has groups.
+        """Return the guarantee for all rows, or users with ``groups``, of the largest node.
 
         Returns
         -------
@@ -464,26 +464,26 @@ default="ring"
         Raises
         ------
         ValueError
-            With Gaussian noise in shares, if epsilon is above 100: nothing is promised then.
+            With Gaussian noise in shares, if epsilon is above 100: then no guarantee holds.
         """
         self._check_stream()
         guarantee = self._stream.of_unit(max(int(np.max(self._stream.rows_of)), 1), "node")
         return guarantee.with_caveats(*self.guarantee_.caveats)
 
     def regret(self, X, y, node=None, *, of=None, tolerance=_TOLERANCE_BEST):
-        """Losses at the points of the nodes, minus those of the best fixed parameters in the ball.
+        """Return the regret: losses of the nodes minus those of the best fixed parameters.
 
-        The penalty ``alpha`` is left out of both.
+        The best parameters are those in the ball. The penalty ``alpha`` is excluded.
 
         Parameters
         ----------
         X, y, node
-            The rows that `fit` has seen, or all those of `partial_fit` in their order if each call
-            filled its batches. No guarantee covers a regret on private rows.
+            Rows of `fit`, or all rows of `partial_fit` in order if each call filled its batches.
+            No guarantee covers a regret on private rows.
 
         of : str or int, default=None
-            Node, by name or number, whose points are compared by the losses of all nodes, as in
-            definition 1 of the paper. None compares the points of each node by its own losses.
+            Name or number of the node whose points are evaluated on the losses of all nodes, as
+            in definition 1 of the paper. None evaluates each node on its own losses.
 
         tolerance : float, default=1e-3
             Certified accuracy of the best mean loss.
@@ -495,31 +495,31 @@ default="ring"
         Raises
         ------
         ValueError
-            If ``keep_iterates`` was False, nodes are spread over processes, the rows are not
-            those of the stream, or it was fitted with ``groups``.
+            If ``keep_iterates`` was False, nodes run in several processes, the rows are not
+            those of the stream, or the model was fitted with ``groups``.
         """
         self._check_stream()
         if self._stream.calls is not None:
             raise ValueError(
-                "groups must be None in fit for a regret, which is by rows; got groups."
+                "groups must be None in fit for a regret, which needs rows; got groups."
             )
         return regret(self, X, y, node, of, tolerance)
 
     def _check_stream(self):
         check_is_fitted(self)
         if not has_begun(self):
-            raise ValueError("What `released` returned cannot say that: ask the fitted model.")
+            raise ValueError("This needs the fitted model, not the result of `released`.")
 
     def released(self):
-        """Return a predictor that holds released and public numbers only.
+        """Return a predictor with only released and public numbers.
 
-        With secure sums its pickle has the same bytes at each site.
+        With secure sums, its pickle has the same bytes at each site.
 
         Returns
         -------
         DistributedDPClassifier
-            Fitted, without what a stream keeps, such as ids of users, and without the ledger, the
-            engine and private keys. A call of `partial_fit` begins another stream.
+            Fitted model without the state of a stream, such as user IDs, and without the ledger,
+            the engine and private keys. A call of `partial_fit` begins another stream.
         """
         check_is_fitted(self)
         given = copy(self)

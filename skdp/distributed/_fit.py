@@ -36,8 +36,8 @@ def advance(estimator, X, y, node, groups, classes, *, one_pass):
             check_parameters(estimator)
             if engine.is_resumed and (one_pass or estimator.paper is not None):
                 raise ValueError(
-                    "engine must keep no checkpoint for partial_fit and for forms of the paper: "
-                    f"only a fit with paper=None can go on; got {short_repr(engine)}."
+                    "engine must have no checkpoint for partial_fit and for forms of the paper: "
+                    f"only a fit with paper=None can resume; got {short_repr(engine)}."
                 )
             if one_pass and estimator.trust != "nodes":
                 raise ValueError(

@@ -1,7 +1,7 @@
-"""Noisy gradients of nodes that gossip.
+"""Noisy gradients of nodes in a gossip network.
 
-To check the claim: this file, which bounds rows, sums gradients and says where they are taken. How
-long a residual is, its loss says.
+To check the claim, read this file, which bounds rows, sums gradients and defines the points of
+the gradients. The loss bounds the norm of a residual.
 """
 
 import itertools
@@ -895,7 +895,7 @@ def _grids(
     rows = min(row_step(min(reach, _LIMIT_REACH), coarse), grid_below(constant, _GRID_BITS))
     if not reach / (rows * slopes) < _LIMIT_NOISE:
         raise ValueError(
-            "epsilon must be larger: the noise would not fit into the 53 bits of a float; "
+            "epsilon must be larger: the noise does not fit into the 53 bits of a float; "
             f"got {short_repr(target.epsilon)}."
         )
     return rows, slopes * rows

@@ -1,4 +1,4 @@
-"""The paper's algorithms: their parameters, and what nodes release by them."""
+"""Parameters and releases of the paper's algorithms."""
 
 import math
 from dataclasses import dataclass, fields
@@ -35,61 +35,62 @@ from skdp.privacy import ApproxDP
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PaperAlgorithm:
-    """How `DistributedDPClassifier` runs algorithms 1 to 4 of the paper, as its ``paper``.
+    """Parameters of algorithms 1 to 4 of the paper, for ``paper`` of `DistributedDPClassifier`.
 
-    The defaults are algorithm 1, or with a positive ``delta`` algorithm 2 with its constant
-    corrected. ``sparsity`` makes it algorithm 3, and ``batch_size`` algorithm 4. Values are
-    checked when the classifier is fitted. An object cannot change; take `dataclasses.replace`, or
+    The defaults give algorithm 1, or with a positive ``delta`` algorithm 2 with a corrected
+    constant. ``sparsity`` gives algorithm 3, and ``batch_size`` algorithm 4. Values are checked
+    when the classifier is fitted. Objects are immutable: use `dataclasses.replace`, or
     ``set_params(paper__step=0.5)`` of the classifier.
 
     Parameters
     ----------
     loss : {"log_loss", "hinge", "huber_hinge"}, default="log_loss"
-        With several classes the multinomial logistic loss, the loss of Crammer and Singer, and a
-        smooth version of the latter.
+        Loss function. With several classes: multinomial logistic loss, Crammer-Singer loss, and
+        a smooth version of the latter.
 
     noise : {"auto", "k_norm", "laplace", "gaussian"}, default="auto"
-        "auto" is the quietest. "laplace", that of the paper, is for the l1 norm of a gradient: it
-        is the quieter of the pure ones with a small ``x_l1_norm`` or many classes, and else has
-        twice the energy of "k_norm" with the same guarantee.
+        Kind of noise. "auto" uses the smallest noise. "laplace", the noise of the paper, is for
+        the l1 norm of a gradient. It is the smaller pure noise for a small ``x_l1_norm`` or many
+        classes. Otherwise it has twice the energy of "k_norm" with the same guarantee.
 
     alpha : float, default=0.0
         Strength of the penalty ``alpha / 2 ||w||^2`` of the mean loss, intercept included. If
         positive, steps are ``1 / (alpha t)`` unless ``step`` is a number.
 
     sparsity : float or "auto", default=0.0
-        If not 0, algorithm 3: gradients are summed up, and taken at soft-thresholded points, with
-        this times the step as threshold. "auto" is the standard deviation of a coordinate of the
-        noise. Sums are averaged, over rounds and for ``coef_`` over nodes too, and then
-        thresholded with the last step, so that ``coef_`` and ``node_coef_`` have zeros.
+        If not 0, algorithm 3: gradients are summed, and taken at points soft-thresholded at
+        ``sparsity`` times the step. "auto" is the standard deviation of a coordinate of the
+        noise. Sums are averaged over rounds, and for ``coef_`` also over nodes, and then
+        thresholded with the last step. ``coef_`` and ``node_coef_`` therefore have zeros.
 
     batch_size : int or "auto", default="auto"
-        Rows, or users, of a node in a round, algorithm 4, by which the noise of a round's gradient
-        is divided. "auto" is all rows of the node that has most, and with one pass as many as let
-        the noise, averaged over nodes, be a quarter of a gradient: a rule of public counts.
+        Number of rows, or users, of a node per round (algorithm 4). The noise of a round's
+        gradient is divided by it. "auto" is all rows of the largest node. With one pass, it is
+        the size at which the noise, averaged over nodes, is a quarter of a gradient. Both depend
+        only on public counts.
 
     step : float, "auto", "final" or "regret", default="auto"
-        The step in round t is this over ``sqrt(t)``. "regret" is ``diameter / (sqrt(2) G)`` with
-        the diameter of the ball and the root mean square norm G of a noisy gradient, the step
-        behind `~skdp.distributed.papers.own_regret`; with it broadcasts are projected onto the
-        ball, as that bound and the paper want them. "final", and "auto", count only the noise that
-        remains in the mean over all nodes. Their steps are up to the root of the number of nodes
-        longer: a rule of thumb for the last model. With these, and with a number, projection is
-        lazy: sums of gradients are broadcast as they are, and gradients are taken at projected
-        points.
+        The step in round t is this value divided by ``sqrt(t)``. "regret" is
+        ``diameter / (sqrt(2) G)`` with the diameter of the ball and the root mean square norm G
+        of a noisy gradient, as in `~skdp.distributed.papers.own_regret`. Broadcasts are then
+        projected onto the ball, as required by that bound and the paper. "final" and "auto" count
+        only the noise in the mean over all nodes. Their steps are larger by up to the square root
+        of the number of nodes: a rule of thumb for the last model. With these, and with a number,
+        projection is lazy: sums of gradients are broadcast without projection, and gradients are
+        taken at projected points.
 
     radius : float, default=20.0
         Largest norm of the parameters of a node, for rows in units of ``x_norm``.
 
     average : {True, "uniform", False}, default=True
-        Which of the released parameters to predict with: a mean in which round t weighs
-        ``t^3``, that of theorem 9 in which rounds weigh the same, or the last.
+        Released parameters used for prediction: True is a mean with weights ``t^3`` for round t,
+        "uniform" the uniform mean of theorem 9, and False the last parameters.
 
     n_passes : int or "auto", default="auto"
-        Passes of `fit` over the rows. The budget covers all: each pass has one part in
-        ``n_passes`` of epsilon, or in its square root of the Gaussian ``mu``. "auto" is 40 with
-        Gaussian noise and 1 to 40 with pure noise, more where the noise is small for the number of
-        rows: a rule of public counts. `partial_fit` always makes one pass.
+        Number of passes of `fit` over the rows. The budget covers all passes: each uses epsilon
+        divided by ``n_passes``, or the Gaussian ``mu`` divided by its square root. "auto" is 40
+        with Gaussian noise and 1 to 40 with pure noise, more if the noise is small for the number
+        of rows. It depends only on public counts. `partial_fit` always makes one pass.
 
     huber_width : float, default=0.5
         Half-width of the smoothed kink of "huber_hinge".
@@ -126,12 +127,12 @@ class PaperAlgorithm:
         return f"PaperAlgorithm({', '.join(changed)})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Get the parameters, by name.
+        """Get the parameters by name.
 
         Parameters
         ----------
         deep : bool, default=True
-            Has no effect: no parameter has parameters itself.
+            Has no effect: there are no nested parameters.
 
         Returns
         -------
@@ -140,12 +141,12 @@ class PaperAlgorithm:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check(self, delta: float) -> None:
-        """Refuse parameters that no fit can take.
+        """Raise an error if a parameter is invalid.
 
         Parameters
         ----------
         delta : float
-            Of the classifier.
+            Delta of the classifier.
         """
         one_of(("hinge", "log_loss", "huber_hinge"), loss=self.loss)
         one_of(("auto", "k_norm", "laplace", "gaussian"), noise=self.noise)

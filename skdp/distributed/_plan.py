@@ -1,4 +1,4 @@
-"""From parameters to the public numbers of a stream."""
+"""Public numbers of a stream, computed from parameters."""
 
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -95,7 +95,7 @@ class Plan:
         if topology.n_nodes * size > LARGEST_ARRAY:
             raise ValueError(
                 f"n_nodes must be at most {LARGEST_ARRAY // size:,} for {size:,} "
-                f"parameters a node; got {short_repr(estimator.n_nodes)}."
+                f"parameters per node; got {short_repr(estimator.n_nodes)}."
             )
         sources: tuple = ()
         if estimator.random_state is not None:
@@ -153,8 +153,8 @@ class Plan:
         most = min(int(counts.max()), self.update.batch_size)
         if most > self.release.most_rows:
             raise ValueError(
-                f"batch_size must be at most {self.release.most_rows:,}, or sums would be "
-                f"rounded; got {short_repr(self.paper.batch_size)} and {most:,} "
+                f"batch_size must be at most {self.release.most_rows:,} to avoid rounded sums; "
+                f"got {short_repr(self.paper.batch_size)} and {most:,} "
                 f"{'users' if self.unit == 'user' else 'rows'} of a node."
             )
         n_mixings = self.update.n_mixings
@@ -163,8 +163,8 @@ class Plan:
         if self.paper.keep_iterates and size > LARGEST_ARRAY:
             raise ValueError(
                 f"keep_iterates must be False for {n_rounds:,} rounds of "
-                f"{self.topology.n_nodes:,} nodes with {self.size:,} parameters each: at "
-                f"most {LARGEST_ARRAY:,} numbers are kept; got "
+                f"{self.topology.n_nodes:,} nodes with {self.size:,} parameters each: the "
+                f"limit is {LARGEST_ARRAY:,} numbers; got "
                 f"{short_repr(self.paper.keep_iterates)}."
             )
 
@@ -189,8 +189,8 @@ def check_parameters(estimator):
         estimator.trust.check(int(estimator.n_nodes))
         if estimator.paper is not None:
             raise ValueError(
-                "paper must be None with secure sums: the paper's nodes release what is theirs; "
-                f"got {short_repr(estimator.paper)}."
+                "paper must be None with secure sums: in the paper, nodes release their own "
+                f"parameters; got {short_repr(estimator.paper)}."
             )
     elif not (isinstance(estimator.trust, str) and estimator.trust == "nodes"):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Rows of this process: checked, with the codes of their classes and the nodes that own them."""
+"""Validated rows of this process, with their class codes and nodes."""
 
 import threading
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ def validated(estimator, X, y, classes, engine, fresh, counts=True):
     least = 0 if engine.is_distributed else 1
     X, y = checked_data(estimator, X, y, reset=fresh, ensure_min_samples=least, counts=counts)
     if engine.is_distributed and classes is None:
-        raise ValueError("classes must be given over MPI: labels stay here; got None.")
+        raise ValueError("classes must be given over MPI, since labels are not sent; got None.")
     warn_of_seed(estimator.random_state is not None, estimator.ledger)
     classes, codes = encode_labels(y, classes)
     return X, codes, classes
@@ -64,12 +64,12 @@ def owners_of(node, n_rows, mine, n_before, topology, counts=True):
     if owners.shape != (n_rows,) or owners.dtype.kind not in "iu":
         kind = "int" if topology.node_names is None else "name"
         rows = f", {n_rows}; got an array of shape {given.shape} and" if counts else "; got"
-        raise ValueError(f"node must hold one {kind} a row{rows} dtype {given.dtype}.")
+        raise ValueError(f"node must have one {kind} per row{rows} dtype {given.dtype}.")
     strange = given[~np.isin(owners, mine)]
     if len(strange):
         here = [topology.name(i) for i in mine.tolist()]
         raise ValueError(
-            f"node must hold nodes of this process, {short_repr(here)}, only; "
+            f"node must have only nodes of this process, {short_repr(here)}; "
             f"got {short_repr(strange.tolist()[0])}."
         )
     return owners
@@ -201,11 +201,11 @@ class UserCalls:
         owners = of_rows[first]
         if (owners[users.codes] != of_rows).any():
             raise ValueError(
-                "groups must have all rows of a user at one node; a user has rows at several."
+                "groups must have all rows of a user at one node; got a user at several nodes."
             )
         if ((known >= 0) & (known != owners)).any():
             raise ValueError(
-                "groups must have a user at one node in all calls of a stream; a user has come to "
+                "groups must have a user at one node in all calls of a stream; got a user at "
                 "another node."
             )
         return owners
@@ -243,7 +243,7 @@ class UserCalls:
             return []
         kind = _kind_of(ids)
         if self._kind not in (None, kind):
-            raise ValueError("groups must hold ids of one type in all calls of a stream.")
+            raise ValueError("groups must have IDs of one type in all calls of a stream.")
         self._kind = kind
         return (ids.astype(np.int64) if ids.dtype.kind in "mM" else ids).tolist()
 
@@ -295,15 +295,15 @@ def regret(estimator, X, y, node, of, tolerance):
     points = np.concatenate(stream.points)
     n_rounds, n_here = points.shape[:2]
     if n_here != plan.topology.n_nodes:
-        raise ValueError("engine must be 'local' for a regret: rows stay where they are.")
+        raise ValueError("engine must be 'local' for a regret, since rows are not sent.")
     owners = owners_of(node, len(codes), np.arange(n_here), 0, plan.topology)
     most = int(np.bincount(owners).max())
     schedule = batches(owners, n_here, min(plan.update.batch_size, most))
     schedule = np.tile(schedule, (release.n_passes, 1, 1))
     if len(schedule) != n_rounds:
         raise ValueError(
-            f"X must hold the rows of the stream, which make {n_rounds} rounds; "
-            f"these make {len(schedule)}."
+            f"X must have the rows of the stream, which give {n_rounds} rounds; "
+            f"got rows for {len(schedule)}."
         )
     if of is not None:
         of = node_number(plan.topology, or_none=True, of=of)
@@ -317,7 +317,7 @@ def regret(estimator, X, y, node, of, tolerance):
                 total += release.loss.total(np.asarray(rows[here] @ weights.T), codes[here])
     uses = np.bincount(schedule[schedule >= 0], minlength=len(codes))
     if (uses != uses[0]).any():
-        raise ValueError("X must hold the rows of the stream, each seen equally often.")
+        raise ValueError("X must have the rows of the stream, each seen equally often.")
     best = best_in_ball(
         rows, codes, release.loss, radius=plan.update.radius, tolerance=float(tolerance)
     )

@@ -1,9 +1,9 @@
-"""Sums over nodes of which nobody sees a part: keys, masks, and who is trusted with what.
+"""Secure sums over nodes that hide each part: keys, masks and the trust model.
 
-To check it: this file for what each node sends in a round, ``distributed/_shares.py`` for its
-noise. A mask is the key stream of ChaCha20 (RFC 8439) under a key that HKDF (RFC 5869) derives
-from an X25519 exchange (RFC 7748), of the package ``cryptography``; the two steps of HKDF are two
-calls of Python's ``hmac``.
+To check the claim, read this file for the messages of a node in a round, and
+``distributed/_shares.py`` for its noise. A mask is the key stream of ChaCha20 (RFC 8439) under a
+key that HKDF (RFC 5869) derives from an X25519 exchange (RFC 7748), of the package
+``cryptography``. The two steps of HKDF are two calls of Python's ``hmac``.
 """
 
 import hashlib
@@ -43,47 +43,50 @@ THREATS = {
 
 @dataclass(frozen=True)
 class SecureSums:
-    """Trust nobody with a part of a sum: what leaves a node is masked, and only sums are opened.
+    """Secure aggregation: nodes send masked values, and only sums over all nodes are revealed.
 
-    Each node adds a share of the noise to its part of a sum, and masks of which only the sum over
-    all nodes is known. The sum then has the noise of one curator, however many nodes there are.
+    Each node adds a share of the noise and masks to its part of a sum. Only the sum of the masks
+    over all nodes is revealed. The sum then has the noise of one curator, for any number of nodes.
 
     Parameters
     ----------
     tolerates : float or int, default=0.1
-        How many nodes may drop out or collude, both together: a share of the nodes, rounded up,
-        or a number. The noise is loud enough without their shares, so that it is louder than a
-        curator's by the root of ``n / (n - tolerated)``. A process knows the shares of its nodes:
-        several processes need at least as many as one of them runs.
+        Number of nodes that may drop out or collude, in total: a fraction of the nodes, rounded
+        up, or an integer. The noise is sufficient without their shares, so its scale exceeds that
+        of a curator by a factor of the square root of ``n / (n - tolerated)``. A process knows
+        the shares of its nodes: with several processes, the value must be at least the number of
+        nodes of one process.
 
     node_keys : sequence or mapping of str, default=None
-        Fingerprints of the nodes' public keys, in their order or by their names, as `make_key`
-        returns them and as they were compared over another channel. None takes the keys that
-        arrive: whoever can change messages could then read all parts.
+        Fingerprints of the nodes' public keys, in node order or by name, as returned by
+        `make_key` and verified over another channel. None accepts any received keys: an attacker
+        who can change messages could then read all parts.
 
     private_keys : mapping of str, default=None
-        Private keys of the nodes of this process, by number or name, where ``node_keys`` pins
-        theirs. None makes new ones for each fit. They are in no pickle and no representation.
+        Private keys of the nodes of this process, by number or name, for nodes pinned by
+        ``node_keys``. None generates new keys for each fit. Pickles and representations do not
+        contain them.
 
     Notes
     -----
-    A record changes the part of one node. So the sensitivity of the sum is that of one part.
+    A record changes the part of one node. The sensitivity of the sum is therefore that of one
+    part.
 
-    In a round each node sends its masked part once. When it is settled whose have come, each of
-    these sends what opens the sum, under masks that cancel only if all were told the same: no mask
-    of a single node is ever known. Where more are missing than is tolerated, nothing is opened,
-    and the round stays charged. From 64 nodes on each node shares masks with some others only:
-    twice ``log2(n)`` or more, so many that others cut no nodes off but with a probability of
-    2**-60, in an order that nobody knows before all have committed themselves.
+    In each round, a node sends its masked part once. When the set of answers is final, each of
+    these nodes sends the values that open the sum, under masks that cancel only if all nodes were
+    given the same set. No mask of a single node is ever revealed. If more nodes are missing than
+    tolerated, nothing is opened, and the round stays charged. From 64 nodes on, each node shares
+    masks with only some others: at least twice ``log2(n)``, enough that others isolate nodes with
+    probability at most 2**-60, in an order unknown until all nodes have committed.
 
     References
     ----------
     Bonawitz, Ivanov, Kreuter, Marcedone, McMahan, Patel, Ramage, Segal and Seth, "Practical secure
     aggregation for privacy-preserving machine learning", CCS 2017, without its secret sharing:
-    who answers in the first half of a round has to answer in the second. Bell, Bonawitz, Gascón,
-    Lepoint and Raykova, "Secure single-server aggregation with (poly)logarithmic overhead",
-    CCS 2020, for masks among few. Kairouz, Liu and Steinke, "The distributed discrete Gaussian
-    mechanism for federated learning with secure aggregation", ICML 2021.
+    a node that answers in the first half of a round must answer in the second. Bell, Bonawitz,
+    Gascón, Lepoint and Raykova, "Secure single-server aggregation with (poly)logarithmic
+    overhead", CCS 2020, for masks among few. Kairouz, Liu and Steinke, "The distributed
+    discrete Gaussian mechanism for federated learning with secure aggregation", ICML 2021.
 
     Examples
     --------
@@ -101,7 +104,7 @@ class SecureSums:
     private_keys: Any = field(default=None, repr=False, compare=False)
 
     def n_tolerated(self, n_nodes: int) -> int:
-        """Nodes that may be missing or collude, among so many.
+        """Return the number of nodes that may be missing or collude.
 
         Parameters
         ----------
@@ -115,26 +118,26 @@ class SecureSums:
 
     @staticmethod
     def make_key() -> tuple[str, str]:
-        """Make a key pair for a node.
+        """Generate a key pair for a node.
 
         Returns
         -------
         private : str
-            64 hexadecimal digits, which stay at the node.
+            Private key of 64 hexadecimal digits, which must stay at the node.
 
         fingerprint : str
-            Of the public key, for ``node_keys`` of all nodes.
+            Fingerprint of the public key, for ``node_keys`` of all nodes.
         """
         private = X25519PrivateKey.generate()
         return private.private_bytes_raw().hex(), _fingerprint(private.public_key())
 
     @property
     def threats(self) -> dict[str, str]:
-        """What whom is told, and what is not promised."""
+        """Threat model: information visible to each party, and the limits of the guarantee."""
         return dict(THREATS)
 
     def assumption(self, n_nodes: int) -> str:
-        """What a guarantee rests on, in words.
+        """Return a text with the trust assumption of the guarantee.
 
         Parameters
         ----------
@@ -160,39 +163,38 @@ class SecureSums:
         is_share = is_share and (is_whole(value) or 0.0 <= value < 1.0)
         if not is_share or not 0 <= self.n_tolerated(n_nodes) < n_nodes:
             raise ValueError(
-                "tolerates must be a share of the nodes or a whole number of them, which rounded "
-                f"up is less than their number; got {short_repr(value)} for {n_nodes} nodes."
+                "tolerates must be a fraction or a number of nodes and, rounded up, less than "
+                f"n_nodes; got {short_repr(value)} for {n_nodes} nodes."
             )
         keys: Any = self.node_keys
         if keys is None:
             if self.private_keys is not None:
                 raise ValueError(
-                    "node_keys must pin the keys of all nodes where private_keys are given: "
-                    "others would not notice another key; got None."
+                    "node_keys must pin the keys of all nodes if private_keys are given; got None."
                 )
             return
         told = list(keys.values()) if isinstance(keys, Mapping) else keys
         if not isinstance(told, list | tuple) or len(set(map(_plain_key, told))) != n_nodes:
             raise ValueError(
-                f"node_keys must have a fingerprint of its own for each of {n_nodes} nodes, in a "
-                f"list or by their names; got {short_repr(keys)}."
+                f"node_keys must have a distinct fingerprint for each of {n_nodes} nodes, in a "
+                f"list or by name; got {short_repr(keys)}."
             )
 
     def check_process(self, engine: Any, topology: Any) -> None:
-        """Check what a process has: its keys, and so few nodes that it may be curious.
+        """Check the keys of a process, and that ``tolerates`` covers its nodes.
 
         Parameters
         ----------
         engine : Engine
-            Open.
+            Open engine.
 
         topology : Topology
         """
         mine = engine.mine.tolist()
         if engine.is_distributed and len(mine) > self.n_tolerated(topology.n_nodes):
             raise ValueError(
-                f"tolerates must be at least {len(mine)}, the number of nodes of this process: it "
-                f"knows their shares of the noise; got {short_repr(self.tolerates)}."
+                f"tolerates must be at least {len(mine)}, the number of nodes of this process, "
+                f"which knows their shares of the noise; got {short_repr(self.tolerates)}."
             )
         if self.node_keys is None:
             return
@@ -201,12 +203,12 @@ class SecureSums:
         for node, one in zip(mine, private, strict=True):
             if _fingerprint(one.public_key()) != pinned[node]:
                 raise ValueError(
-                    "private_keys must be those whose fingerprints are in node_keys; got "
-                    f"another one for node {topology.name(node)!r}."
+                    "private_keys must match the fingerprints in node_keys; got "
+                    f"another key for node {topology.name(node)!r}."
                 )
 
     def public_value(self) -> tuple:
-        """What all processes must have in common."""
+        """Return the value that must be equal in all processes."""
         keys = self.node_keys
         keys = sorted(keys.items()) if isinstance(keys, Mapping) else keys
         return "SecureSums", float(self.tolerates), keys if keys is None else list(keys)
@@ -312,11 +314,10 @@ class Session:
         if commitments is not None:
             digests = _words_of(commitments)
             if digests != [hashlib.sha256(one).digest() for one in everyone]:
-                raise DistributedError("A node has told another key than it committed itself to.")
+                raise DistributedError("The key of a node differs from the one it committed to.")
         if [everyone[i] for i in self.mine] != self._own:
             raise DistributedError(
-                "The key of a node here came back changed: somebody has changed or repeated "
-                "messages."
+                "The key of a local node was returned changed: messages were changed or repeated."
             )
         try:
             public = [X25519PublicKey.from_public_bytes(one[:_KEY]) for one in everyone]
@@ -329,7 +330,7 @@ class Session:
                 for j in self.neighbours[i]
             }
         except ValueError:
-            raise DistributedError("The key of a node is no key of X25519.") from None
+            raise DistributedError("The key of a node is not an X25519 key.") from None
         # A fit that is run again has the same masks for the numbers that it has sent.
         self._seeds = {
             i: _extracted(one.private_bytes_raw(), self.salt)
@@ -343,8 +344,8 @@ class Session:
         for node, (one, known) in enumerate(zip(public, pinned, strict=True)):
             if _fingerprint(one) != known:
                 raise DistributedError(
-                    f"The key of node {self._topology.name(node)!r} is not the one that node_keys "
-                    "pins: somebody has changed a message, or the key is a new one."
+                    f"The key of node {self._topology.name(node)!r} is not the one in node_keys: "
+                    "a message was changed, or the key is new."
                 )
 
     def _pair(self, i: int, j: int, *info: Any) -> bytes:
@@ -411,9 +412,7 @@ class Session:
             Zeros for nodes that have not answered.
         """
         if number != self._opened:
-            raise RuntimeError(
-                "number must be the next round: one set of nodes is opened in each."
-            )
+            raise RuntimeError("number must be the next round: each round opens one set of nodes.")
         self._opened += 1
         whom = hashlib.sha256(np.packbits(answered).tobytes()).hexdigest()
         told = np.zeros((len(self.mine), self._size), dtype=np.uint64)
@@ -445,8 +444,8 @@ class Session:
         total = (masked - pads).view(np.int64)
         if (np.abs(total.astype(np.float64)) > _LIMIT_SUM).any():
             raise DistributedError(
-                "The masks do not cancel: nodes were told different things about who answered, or "
-                "a message was changed. Nothing can be read, and the round stays charged."
+                "The masks do not cancel: nodes received different sets of answers, or a message "
+                "was changed. Nothing can be read, and the round stays charged."
             )
         return total
 
@@ -466,8 +465,8 @@ def _private_keys(
     if trust.private_keys is None:
         if trust.node_keys is not None:
             raise ValueError(
-                "private_keys must have the keys of the nodes of this process where node_keys "
-                "pins them; got None."
+                "private_keys must have the keys of the nodes of this process if node_keys is "
+                "given; got None."
             )
         seeds = [_of_node(secret, "key", node) for node in mine]
         return list(map(X25519PrivateKey.from_private_bytes, seeds))
@@ -477,8 +476,8 @@ def _private_keys(
         text = trust.private_keys.get(name, trust.private_keys.get(node))
         if text is None:
             raise ValueError(
-                f"private_keys must have a key for each node of this process; node {name!r} has "
-                "none."
+                f"private_keys must have a key for each node of this process; got none for node "
+                f"{name!r}."
             )
         try:
             found.append(X25519PrivateKey.from_private_bytes(bytes.fromhex(_plain_key(text))))

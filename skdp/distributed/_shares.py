@@ -1,12 +1,12 @@
-"""Noise that nodes draw in shares, such that only the sum of their numbers is private.
+"""Noise drawn in shares by the nodes, such that only the sum of their numbers is private.
 
-To check it: this file for the lattice and for what shares cost beside one whole, and
-``_random/_source.py``, which draws them.
+To check the claim, read this file for the lattice and for the cost of shares compared with one
+noise, and ``_random/_source.py``, which draws the shares.
 
-Each node rounds its part of a sum to a lattice and adds its share. With m honest shares their sum
-has the law that one curator would draw: discrete Laplace noise exactly, as a sum of Polya shares,
-and Gaussian noise up to factors that `gaussian_part` accounts for. Shares of others, who may know
-theirs, are added to what is private already.
+Each node rounds its part of a sum to a lattice and adds its share. The sum of m honest shares has
+the law of the noise of one curator: discrete Laplace noise exactly, as a sum of Polya shares, and
+Gaussian noise up to factors that `gaussian_part` accounts for. Further shares, which may be known,
+are added to an already private value.
 """
 
 import math
@@ -81,7 +81,7 @@ def gaussian_part(
         )
     if kappa > _LIMIT_KAPPA:
         raise ValueError(
-            f"columns of X must be fewer for Gaussian noise in shares of {n_numbers:,} numbers."
+            f"X must have fewer columns for Gaussian noise in shares; got {n_numbers:,} numbers."
         )
     epsilon = target.epsilon - 2.0 * _LIMIT_KAPPA
     delta = target.delta * _SHARE_OF_DELTA
@@ -111,7 +111,8 @@ def of_unit(whole: GaussianDP, target: ApproxDP) -> ApproxDP:
     epsilon = whole.epsilon_at(target.delta * _SHARE_OF_DELTA) + 2.0 * _LIMIT_KAPPA
     if epsilon > MOST_EPSILON:
         raise ValueError(
-            f"epsilon of one {whole.unit} would be above {MOST_EPSILON:g}: it is promised nothing."
+            f"epsilon of one {whole.unit} must be at most {MOST_EPSILON:g} to have a guarantee; "
+            f"got {epsilon:g}."
         )
     return replace(target, epsilon=epsilon, unit=whole.unit)
 
@@ -188,6 +189,6 @@ class SharedNoise:
         widest = _LIMIT_POLYA if self.law.kind == "laplace" else math.inf
         if margin * (span + 60.0 * self.scale) > _LIMIT_SUM or margin * self.scale > widest:
             raise ValueError(
-                "epsilon must be nearer to 1, or rows and columns be fewer: numbers of sums "
-                f"would not fit into 64 bits. One of them would satisfy {self.law.guarantee}"
+                "epsilon must be closer to 1, or the data smaller: sums do not fit into 64 bits; "
+                f"got {self.law.guarantee} for one of them."
             )

@@ -1,4 +1,4 @@
-"""What the nodes of a network have learned so far, and how they go on."""
+"""State of the nodes of a network between calls."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -261,8 +261,8 @@ class GossipStream:
             everyone, answered = engine.collect_some(values)
             if not answered.any() or not (output is None or answered[output]):
                 raise DistributedError(
-                    "output_node must be a node that has answered, and some node must have; all "
-                    "of these are gone. What was charged stays charged."
+                    "output_node, or some node if it is None, must have answered; got no answer. "
+                    "All charges stay in the ledger."
                 )
             everyone = everyone.astype(np.float64)
             everyone[~answered] = np.nan

@@ -1,4 +1,4 @@
-"""The nodes of a network as one: what all have together is released, and no part of it."""
+"""All nodes of a network as one: only sums over all nodes are released."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -187,15 +187,15 @@ class SumNetwork:
         if np.count_nonzero(answered) < self.n_shares:
             raise DistributedError(
                 f"{np.count_nonzero(answered)} of {self.n_nodes} nodes answered in round {number} "
-                f"of secure sums, which takes {self.n_shares}. Nothing of it was opened, and what "
-                "was charged stays charged."
+                f"of secure sums, which requires {self.n_shares}. Nothing was opened, and the "
+                "charge stays in the ledger."
             )
         openings, still = self.engine.collect_some(session.openings(number, answered))
         if not still[answered].all():
             silent = np.flatnonzero(answered & ~still).tolist()
             raise DistributedError(
                 f"Nodes {silent} answered in round {number} of "
-                "secure sums, and have not opened their masks. Nothing of the round can be read, "
-                "and what was charged stays charged."
+                "secure sums but did not open their masks. Nothing of the round can be read, "
+                "and the charge stays in the ledger."
             )
         return session.sum(sent, openings, answered), answered

@@ -1,4 +1,4 @@
-"""What the processes of a network do together: they begin, fail and pay as one."""
+"""Joint start, failure and charge of the processes of a network."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""A fit in whitened coordinates: its public numbers, and how it runs."""
+"""Public numbers and steps of a fit in whitened coordinates."""
 
 import math
 import warnings
@@ -112,9 +112,9 @@ class WhitenedForm:
         could_learn = int(self.counts.sum()) / noise > _LIMIT_CURATOR
         if self.trust == "nodes" and signal < _LIMIT_SIGNAL and could_learn:
             warnings.warn(
-                f"Each of {len(self.counts)} nodes adds noise of its own, and little more than "
-                "the majority class can be learned. trust=SecureSums() needs the noise of one "
-                "curator; otherwise take fewer nodes or a larger epsilon.",
+                f"Each of {len(self.counts)} nodes adds noise: the model will predict little more "
+                "than the majority class. Use trust=SecureSums(), which needs the noise of one "
+                "curator, fewer nodes or a larger epsilon.",
                 UserWarning,
                 stacklevel=level_of_the_user(),
             )

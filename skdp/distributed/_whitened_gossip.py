@@ -1,7 +1,7 @@
-"""Noisy gradients of nodes that gossip, in coordinates that their noisy means have whitened.
+"""Noisy gradients of nodes in a gossip network, in coordinates whitened by their noisy means.
 
-To check it: this file, ``learner/_descent.py`` for second moments, and ``rows/_whitening.py``,
-which caps the gradients of rows and certifies their sums.
+To check the claim, read this file, ``learner/_descent.py`` for second moments, and
+``rows/_whitening.py``, which clips the gradients of rows and certifies their sums.
 """
 
 import math
@@ -150,7 +150,7 @@ class Network:
         # What follows would not end, or would show which features rows have: 0 times infinity is
         # not a number. All processes have the same mean, and stop together.
         if not np.isfinite(mean).all():
-            raise DistributedError("A mean over nodes is not finite: another process sent that.")
+            raise DistributedError("A mean over nodes from another process is not finite.")
         return mean.reshape(here.shape) / self.total
 
     whose = "one node"
@@ -924,9 +924,7 @@ class WhitenedGossip:
         for rows in data:
             rows.check_norm(self.row_norm)
             if (rows.users is not None) != self._is_for_users:
-                raise ValueError(
-                    "data must have users where, and only where, the guarantee is theirs."
-                )
+                raise ValueError("data must have users if and only if the guarantee is for users.")
         everyones = noise_source(None)
         noise = [sources[node] if sources else everyones for node in network.nodes]
         scores = self._scores(data, network, noise)

@@ -1,4 +1,4 @@
-"""What the paper on decentralised online learning states, and what holds.
+"""Corrected bounds of the paper on decentralised online learning, and its printed claims.
 
 The paper is Li, Zhou, Xiong, Wang and Wang, "Differentially private distributed online learning",
 IEEE TKDE 30(8), 2018. Here m nodes hold released iterates ``x_t^i`` in a convex set W of diameter
@@ -8,23 +8,23 @@ R. In round t, with a public doubly stochastic matrix A,
 
 where ``g_t^i`` is a gradient of node i's loss at ``b_t^i``, of which the part that depends on data
 is a mean over a batch of h gradients clipped to ``clip_norm``. Noise comes before the projection,
-and a node mixes its own *released* iterate. Then, given all that was released before, b is a
-constant, and each record enters one noisy gradient: the whole transcript of all nodes, for any
-number of rounds, has the guarantee of one noisy gradient. Theorems 3 and 4 of the paper (no
+and a node mixes its own *released* iterate. Given all earlier releases, b is then a constant, and
+each record enters one noisy gradient. The whole transcript of all nodes, for any number of
+rounds, has the guarantee of one noisy gradient. Theorems 3 and 4 of the paper (no
 epsilon, T epsilon) are too pessimistic. Public regularisers cost nothing.
 
-What is different from the text:
+Differences from the paper:
 
-- Lemma 1 uses that projections do not expand l1 distances, which is false for Euclidean ones. The
-  bound survives by way of the l2 norm.
+- Lemma 1 assumes that projections do not expand l1 distances, which is false for Euclidean
+  projections. The bound still holds through the l2 norm.
 - `own_regret` and `node_regret` are proved.
 - Algorithm 2 adds noise whose scale contains the step, and multiplies it by the step again, see
   `printed_gaussian_scale`. Theorem 6 is false, and Theorem 7, quoted in `printed_gaussian_regret`,
   is moot.
 - Theorem 5 is quoted in `printed_regret`, not proved.
-- Lemma 7, on a fixed graph, is true of matrices without zeros only, see `printed_fixed_mixing`.
-- A node that goes on from its own state without noise pays for a record again and again, see
-  `unnoised_state_loss`.
+- Lemma 7, on a fixed graph, holds only for matrices without zeros, see `printed_fixed_mixing`.
+- A node that continues from its own state without noise pays for a record in every later
+  release, see `unnoised_state_loss`.
 
 No function here reads data.
 """
@@ -69,7 +69,7 @@ __all__ = [
 
 @plain_arguments
 def step_sizes(n_rounds, *, strong_convexity=0.0, diameter=None, gradient_scale=None, start=0):
-    """Steps ``alpha_{start + 1}, alpha_{start + 2}, ...`` of the regret bounds.
+    """Return the steps ``alpha_{start + 1}, alpha_{start + 2}, ...`` of the regret bounds.
 
     Parameters
     ----------
@@ -80,13 +80,14 @@ def step_sizes(n_rounds, *, strong_convexity=0.0, diameter=None, gradient_scale=
         ``diameter / (gradient_scale sqrt(2 t))``.
 
     diameter : float, default=None
-        Of W.
+        Diameter of W.
 
     gradient_scale : float, default=None
-        ``G = sqrt(gradient_norm^2 + energy)``: root mean square norm of a noisy gradient, at most.
+        ``G = sqrt(gradient_norm^2 + energy)``: bound on the root mean square norm of a noisy
+        gradient.
 
     start : int, default=0
-        Rounds before.
+        Number of earlier rounds.
 
     Returns
     -------
@@ -110,39 +111,39 @@ def step_sizes(n_rounds, *, strong_convexity=0.0, diameter=None, gradient_scale=
 
 @plain_arguments
 def own_regret(steps, *, n_nodes, diameter, gradient_norm, energy=0.0, strong_convexity=0.0):
-    """Bound on the expected regret of all nodes, each on its own losses.
+    """Return a bound on the expected regret of all nodes, each on its own losses.
 
     Parameters
     ----------
     steps : array-like of float
-        ``alpha_1, ..., alpha_T``, any positive ones.
+        Any positive steps ``alpha_1, ..., alpha_T``.
 
     n_nodes : int
 
     diameter : float
-        Of W.
+        Diameter of W.
 
     gradient_norm : float
-        Bound on the norm of the whole gradient on W, regulariser included.
+        Bound on the norm of the whole gradient on W, including the regulariser.
 
     energy : float, default=0.0
         Mean squared norm of the noise of a gradient, see
         `~skdp.mechanisms.NoiseLaw.energy`.
 
     strong_convexity : float, default=0.0
-        Of each loss.
+        Strong convexity of each loss.
 
     Returns
     -------
     float
-        Bound on ``E sum_t sum_i [f_t^i(b_t^i) - f_t^i(w)]`` for each fixed w of W. No constant of
-        the network is in it: doubly stochastic mixing never leads away from w in total.
+        Bound on ``E sum_t sum_i [f_t^i(b_t^i) - f_t^i(w)]`` for each fixed w of W. It does not
+        depend on the network: doubly stochastic mixing never increases the total distance to w.
 
     Notes
     -----
     With ``D_t = E sum_i ||x_t^i - w||^2``, a round gives ``2 alpha (regret of the round) <=
-    (1 - alpha lam) D_t - D_{t+1} + alpha^2 m G^2``; divide by ``2 alpha``, add, and bound what is
-    left of each D by ``m diameter^2``.
+    (1 - alpha lam) D_t - D_{t+1} + alpha^2 m G^2``. Divide by ``2 alpha``, add, and bound the
+    remaining terms in each D by ``m diameter^2``.
 
     Examples
     --------
@@ -162,7 +163,7 @@ def own_regret(steps, *, n_nodes, diameter, gradient_norm, energy=0.0, strong_co
 
 @plain_arguments
 def disagreement(steps, *, n_nodes, gradient_norm, mixing_factor, energy=0.0):
-    """Bound on how far the nodes are from their mean, if all start at one point.
+    """Return a bound on the distance of the nodes to their mean, if all start at one point.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ def disagreement(steps, *, n_nodes, gradient_norm, mixing_factor, energy=0.0):
 def node_regret(
     steps, *, n_nodes, diameter, gradient_norm, mixing_factor, energy=0.0, strong_convexity=0.0
 ):
-    """Bound on the expected regret of any one node's iterates on the losses of all.
+    """Return a bound on the expected regret of one node's iterates on the losses of all nodes.
 
     Parameters
     ----------
@@ -220,7 +221,7 @@ def node_regret(
     -------
     float
         Bound on ``E sum_t sum_i [f_t^i(b_t^j) - f_t^i(w)]`` for each j and w: the regret ``R_D``
-        of Definition 1 at what is released. The nodes start at one point.
+        of Definition 1 at the released points. The nodes start at one point.
 
     Notes
     -----
@@ -245,7 +246,7 @@ def node_regret(
 
 @plain_arguments
 def regret_bound(n_rounds, *, n_nodes, diameter, gradient_norm, energy=0.0, strong_convexity=0.0):
-    """`own_regret` for the steps of `step_sizes`, in closed form.
+    """Return `own_regret` for the steps of `step_sizes`, in closed form.
 
     Parameters
     ----------
@@ -274,40 +275,40 @@ def regret_bound(n_rounds, *, n_nodes, diameter, gradient_norm, energy=0.0, stro
 
 @plain_arguments
 def excess_risk(regret, *, n_rounds, n_nodes=1, failure=None, loss_range=None):
-    """From regret to the risk of the averaged iterate, as in Theorems 9 and 10.
+    """Convert regret to the excess risk of the averaged iterate, as in Theorems 9 and 10.
 
-    Records of all nodes are independent and of one law, losses are convex. The result is about
-    the mean of the ``b_t^i`` over rounds and nodes, which costs no privacy: it is a function of
-    what is released.
+    Records of all nodes must be independent and identically distributed, and losses convex. The
+    bound is for the mean of the ``b_t^i`` over rounds and nodes. This mean costs no privacy: it is
+    a function of released values.
 
     Parameters
     ----------
     regret : float
-        Summed over rounds and nodes.
+        Regret summed over rounds and nodes.
 
     n_rounds, n_nodes : int
 
     failure : float in (0, 1), default=None
-        None bounds the expectation, given that ``regret`` bounds an expectation. Otherwise the
-        result holds except with this probability, given that ``regret`` bounds the regret
-        itself; to pass an expected regret here would prove nothing.
+        None bounds the expectation, if ``regret`` bounds an expectation. Otherwise the result
+        holds except with this probability, if ``regret`` bounds the regret itself. An expected
+        regret proves nothing in this case.
 
     loss_range : float, default=None
-        Bound on ``|f(b) - f(w)|`` on W, for example ``gradient_norm * diameter``. Needed with
+        Bound on ``|f(b) - f(w)|`` on W, for example ``gradient_norm * diameter``. Required with
         ``failure``.
 
     Returns
     -------
     float
-        ``regret / (T m)``, plus ``loss_range sqrt(2 ln(1/failure) / (T m))`` by the inequality of
-        Azuma and Hoeffding.
+        ``regret / (T m)``, plus ``loss_range sqrt(2 ln(1/failure) / (T m))`` by the
+        Azuma-Hoeffding inequality.
 
     Notes
     -----
-    Theorem 9 of the paper lacks this second term. With it the rate is ``1/sqrt(T)`` also under
-    strong convexity, where Lemma 9 claims ``ln(T)/T``; that takes another argument (Kakade and
-    Tewari, NIPS 2008). If nodes have different laws, the mean of one node's iterates serves their
-    mixture, with `node_regret`.
+    Theorem 9 of the paper lacks this second term. With it, the rate is ``1/sqrt(T)`` also under
+    strong convexity, for which Lemma 9 claims ``ln(T)/T``. That rate needs another argument
+    (Kakade and Tewari, NIPS 2008). If nodes have different distributions, use `node_regret`: the
+    bound is then for the mean of one node's iterates and the mixture of the distributions.
 
     References
     ----------
@@ -331,11 +332,11 @@ def excess_risk(regret, *, n_rounds, n_nodes=1, failure=None, loss_range=None):
 
 @plain_arguments
 def threshold_level(steps, *, n_features, energy):
-    """Level of soft thresholding at which one round's noise alone leaves zeros.
+    """Return the soft threshold at which the noise of one round alone leaves zeros.
 
     Algorithm 3 keeps dual vectors ``theta`` and predicts with
-    ``w = sign(theta) max(|theta| - rho_t, 0)``. They are released with noise of the size of the
-    step, so that a threshold far below it removes nothing.
+    ``w = sign(theta) max(|theta| - rho_t, 0)``. They are released with noise proportional to the
+    step. A threshold far below this noise removes nothing.
 
     Parameters
     ----------
@@ -351,8 +352,8 @@ def threshold_level(steps, *, n_features, energy):
     -------
     float or ndarray of the shape of ``steps``
         ``alpha_t sqrt(energy / n_features)``, the standard deviation of a coordinate;
-        ``2 alpha_t L sqrt(n + 1) / epsilon`` for K-norm noise. Noise of earlier rounds comes on
-        top, see `accumulated_noise`.
+        ``2 alpha_t L sqrt(n + 1) / epsilon`` for K-norm noise. Noise of earlier rounds adds to
+        it, see `accumulated_noise`.
 
     Examples
     --------
@@ -363,20 +364,20 @@ def threshold_level(steps, *, n_features, energy):
     non_negative(energy=energy)
     values = np.asarray(steps, dtype=np.float64)
     if not np.all((values > 0.0) & np.isfinite(values)):
-        raise ValueError(f"steps must hold positive, finite numbers; got {short_repr(steps)}.")
+        raise ValueError(f"steps must be positive and finite; got {short_repr(steps)}.")
     levels = values * math.sqrt(energy / n_features)
     return levels if levels.ndim else float(levels)
 
 
 @plain_arguments
 def accumulated_noise(steps, *, n_nodes, mixing_factor, n_features, energy):
-    """Standard deviation of a mixed coordinate when the noise of all rounds adds up.
+    """Return the standard deviation of a mixed coordinate with the noise of all rounds.
 
     Parameters
     ----------
     steps : array-like of float
-        ``alpha_1, ..., alpha_T``: the noise of round t is ``alpha_t n_t^i``, and without a
-        projection nothing takes it away again.
+        ``alpha_1, ..., alpha_T``: the noise of round t is ``alpha_t n_t^i``. Without a projection
+        it is never removed.
 
     n_nodes : int
 
@@ -393,7 +394,7 @@ def accumulated_noise(steps, *, n_nodes, mixing_factor, n_features, energy):
     ndarray of shape (T,)
         Bounds on the root mean square over nodes and coordinates of the noise in
         ``sum_j a_ij theta_{t+1}^j``, for t = 1 .. T. The mean of the nodes keeps
-        ``sqrt(sum alpha^2 / m)`` of one round's, the differences between nodes die out.
+        ``sqrt(sum alpha^2 / m)`` times the noise of a gradient. Differences between nodes vanish.
 
     Examples
     --------
@@ -427,33 +428,33 @@ def _factor(mixing_factor):
 
 @plain_arguments
 def positive_steps(steps):
-    """Steps as an array, checked."""
+    """Return the validated steps as an array."""
     values = np.asarray(steps, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.all((values > 0.0) & np.isfinite(values)):
-        raise ValueError(f"steps must hold positive, finite numbers; got {short_repr(steps)}.")
+        raise ValueError(f"steps must be positive and finite; got {short_repr(steps)}.")
     return values
 
 
 @plain_arguments
 def mixing_constants(n_nodes, least_weight, window=1):
-    """Constants of Lemma 3: products of k mixing matrices are ``theta beta^k``-near the mean.
+    """Return constants of Lemma 3: k mixing matrices are within ``theta beta^k`` of the mean.
 
     Parameters
     ----------
     n_nodes : int
 
     least_weight : float in (0, 1)
-        ``eta``: no weight other than zero is smaller.
+        ``eta``: smallest positive weight.
 
     window : int, default=1
-        ``N``: the links of any N rounds in a row connect all nodes. Links that are up at random
-        have no such number, with certainty.
+        ``N``: the links of any N consecutive rounds connect all nodes. For randomly active links,
+        no N holds with certainty.
 
     Returns
     -------
     theta, beta : float
-        ``|Phi_ij - 1/m| <= theta beta^k`` in each entry. For m in the tens beta is so near 1 that
-        the bound says nothing for the first millions of rounds.
+        ``|Phi_ij - 1/m| <= theta beta^k`` in each entry. For tens of nodes beta is so close to 1
+        that the bound is vacuous for the first millions of rounds.
 
     References
     ----------
@@ -476,10 +477,10 @@ def mixing_constants(n_nodes, least_weight, window=1):
 
 @plain_arguments
 def printed_generic_regret(steps, noise_norm, *, n_nodes, diameter, gradient_norm, theta, beta):
-    """Regret bound (20) of Lemma 6 as printed. Not verified.
+    """Return the regret bound (20) of Lemma 6 as printed. Not verified.
 
-    The proof is in a supplement that could not be checked, and Lemma 5, which it rests on, mixes
-    squares of noise norms with first powers. For comparison only.
+    The proof is in a supplement that could not be checked. It uses Lemma 5, which mixes squares
+    of noise norms with first powers. For comparison only.
 
     Parameters
     ----------
@@ -519,10 +520,9 @@ def printed_regret(
     beta,
     strong_convexity=0.0,
 ):
-    """Regret bounds (21) and (22) of Theorem 5 as printed. Not verified.
+    """Return the regret bounds (21) and (22) of Theorem 5 as printed. Not verified.
 
-    See `printed_generic_regret`, where ``E||sigma_t^i|| <= 2 sqrt(2) alpha_t n L / epsilon`` was
-    put in.
+    This is `printed_generic_regret` with ``E||sigma_t^i|| <= 2 sqrt(2) alpha_t n L / epsilon``.
 
     Parameters
     ----------
@@ -531,15 +531,15 @@ def printed_regret(
     diameter, gradient_norm : float
 
     epsilon : float
-        Of one round.
+        Epsilon of one round.
 
     theta, beta : float
         See `mixing_constants`.
 
     strong_convexity : float, default=0.0
         If positive, (21) for ``alpha_t = 1 / (lam t)``; otherwise (22) for
-        ``alpha_t = 1 / (2 sqrt(t))``, without the factor ``1 / lam`` in its first term, a slip of
-        the pen as there lam is 0.
+        ``alpha_t = 1 / (2 sqrt(t))``, without the factor ``1 / lam`` in its first term, which is
+        a misprint since lam is 0.
 
     Returns
     -------
@@ -581,12 +581,13 @@ def printed_gaussian_regret(
     beta,
     strong_convexity=0.0,
 ):
-    """Regret bound (23) of Theorem 7 as printed, for Algorithm 2. Not proved, and not private.
+    """Return the regret bound (23) of Theorem 7 as printed, for Algorithm 2. Not proved.
 
+    The bound is
     ``(m R B + 3 beta theta m^2 B^2 / (1 - beta) + 13 m B^2 / 2) O_T + m R / 2`` with
-    ``B = L + 2 O_T sqrt(n T ln(T/delta)) ln(1/delta) / epsilon``; in the text at hand roots are
-    lost, and are those of J here. The paper omits the proof, and `printed_gaussian_delta` shows
-    that the algorithm is not private.
+    ``B = L + 2 O_T sqrt(n T ln(T/delta)) ln(1/delta) / epsilon``. The available text lacks the
+    square roots; those of J are used here. The paper omits the proof, and `printed_gaussian_delta`
+    shows that the algorithm is not private.
 
     Parameters
     ----------
@@ -594,16 +595,16 @@ def printed_gaussian_regret(
         See `printed_regret`.
 
     epsilon, delta : float
-        As the paper claims them for all rounds.
+        Values that the paper claims for all rounds.
 
     strong_convexity : float, default=0.0
-        If positive, ``O_T = 1 + ln T``, however large it is, otherwise ``O_T = sqrt(T) - 1/2``.
+        If positive, ``O_T = 1 + ln T``, for any value; otherwise ``O_T = sqrt(T) - 1/2``.
 
     Returns
     -------
     float
-        It grows as ``T^(5/2) ln T`` for general losses and as ``T ln(T)^4`` for strongly convex
-        ones: faster than the losses themselves, of which there are ``T m``. It says nothing.
+        The bound grows as ``T^(5/2) ln T`` for general losses and as ``T ln(T)^4`` for strongly
+        convex ones: faster than the sum of the ``T m`` losses. It is vacuous.
 
     Examples
     --------
@@ -632,9 +633,9 @@ def printed_gaussian_regret(
 
 @plain_arguments
 def printed_fixed_mixing(n_rounds, *, n_nodes, least_weight):
-    """Lemma 7 as printed, after Liu, for a fixed graph: how far its powers are from the mean.
+    """Return the bound of Lemma 7 as printed, after Liu, on matrix powers of a fixed graph.
 
-    ``sum_i |(A^k)_ij - 1/m| <= 2 gamma^k`` in each column j.
+    The lemma states ``sum_i |(A^k)_ij - 1/m| <= 2 gamma^k`` for each column j.
 
     Parameters
     ----------
@@ -644,14 +645,14 @@ def printed_fixed_mixing(n_rounds, *, n_nodes, least_weight):
     n_nodes : int
 
     least_weight : float in (0, 1]
-        ``eta``: the smallest weight of A that is not 0. Of ``gamma`` the paper says that it
-        "relates to" this; here it is ``1 - m eta``, which is proved if no weight is 0.
+        ``eta``: smallest positive weight of A. The paper states only that ``gamma`` "relates to"
+        it. Here ``gamma`` is ``1 - m eta``, which is proved if no weight is 0.
 
     Returns
     -------
     float
-        Where nodes do not hear of all others in one round it is false, see the example. For a
-        symmetric A, ``sqrt(m) s^k`` holds, with s one minus the spectral gap.
+        The bound is false if a node does not hear from all others in one round, see the example.
+        For a symmetric A, ``sqrt(m) s^k`` holds, with s one minus the spectral gap.
 
     Examples
     --------
@@ -685,11 +686,12 @@ def _printed_factors(n_nodes, diameter, gradient_norm, theta, beta):
 
 @plain_arguments
 def printed_gaussian_scale(step, *, n_rounds, n_features, gradient_norm, epsilon, delta):
-    """Standard deviation J of the noise of Algorithm 2 as printed. Not private.
+    """Return the standard deviation J of the noise of Algorithm 2 as printed. Not private.
 
-    ``J^2 = 4 alpha^2 n L^2 T ln(T/delta) ln(1/delta) / epsilon^2`` is added to a gradient, whose
-    sensitivity is ``2 L`` whatever the step, n and T are: J vanishes with the step and explodes
-    with T and n. What is needed is the scale of the Gaussian mechanism for ``2 L``.
+    Noise with ``J^2 = 4 alpha^2 n L^2 T ln(T/delta) ln(1/delta) / epsilon^2`` is added to a
+    gradient. Its sensitivity is ``2 L``, for any step, n and T. But J vanishes with the step and
+    grows without bound in T and n. The correct scale is that of the Gaussian mechanism for
+    ``2 L``.
 
     Parameters
     ----------
@@ -722,7 +724,7 @@ def printed_gaussian_scale(step, *, n_rounds, n_features, gradient_norm, epsilon
 
 @plain_arguments
 def printed_gaussian_delta(step, *, n_rounds, n_features, gradient_norm, epsilon, delta):
-    """Smallest delta that a noisy gradient of Algorithm 2 really has at ``epsilon``.
+    """Return the true smallest delta of a noisy gradient of Algorithm 2 at ``epsilon``.
 
     Parameters
     ----------
@@ -732,7 +734,8 @@ def printed_gaussian_delta(step, *, n_rounds, n_features, gradient_norm, epsilon
     Returns
     -------
     float
-        Attained by two records with opposite gradients of full norm. The paper claims ``delta``.
+        Delta attained by two records with opposite gradients of full norm. The paper claims
+        ``delta``.
 
     Examples
     --------
@@ -747,11 +750,11 @@ def printed_gaussian_delta(step, *, n_rounds, n_features, gradient_norm, epsilon
 
 @plain_arguments
 def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, smoothness=math.inf):
-    """What a transcript reveals if a node mixes its own iterate *without* noise.
+    """Return the privacy loss of a transcript if a node mixes its own iterate *without* noise.
 
-    ``b_t = a w_t + (released values of others)`` with the exact ``w_t``, and what is released is
-    ``w_{t+1}`` plus noise for the sensitivity ``2 alpha_{t+1} L``. Then a record lives on in
-    ``w`` and is paid for again in each later release.
+    Here ``b_t = a w_t + (released values of others)`` with the exact ``w_t``. The node releases
+    ``w_{t+1}`` plus noise for the sensitivity ``2 alpha_{t+1} L``. A record then stays in ``w``
+    and is paid for in each later release.
 
     Parameters
     ----------
@@ -759,7 +762,7 @@ def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, sm
         ``alpha_1, ..., alpha_T``.
 
     epsilon : float
-        Of one release.
+        Epsilon of one release.
 
     self_weight : float or array-like of shape (T,), in [0, 1]
         ``a_ii`` of each round.
@@ -782,10 +785,11 @@ def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, sm
     ``2 / (lam + smoothness)``, the sum is at most ``epsilon / (1 - a)``, and T epsilon for
     a = 1.
 
-    A kink gives more: gradients on its two sides differ by up to ``2 L`` however near the points
-    are, so that a step *adds* up to ``2 alpha L``, orthogonally to the difference at worst. For
-    ``alpha_t = 1 / (lam t)`` and a = 1 the sum is of order ``T^(3/2) epsilon``. Absolute losses
-    attain it, the hinge loss half of the jumps. With a < 1 it still grows with T.
+    A kink gives a larger loss: gradients on its two sides differ by up to ``2 L`` for arbitrarily
+    close points. A step therefore *adds* up to ``2 alpha L``, in the worst case orthogonally to
+    the difference. For ``alpha_t = 1 / (lam t)`` and a = 1 the sum is of order
+    ``T^(3/2) epsilon``. Absolute losses attain it; the hinge loss attains half of the jumps. With
+    a < 1 it still grows with T.
 
     Examples
     --------
@@ -803,7 +807,7 @@ def unnoised_state_loss(steps, *, epsilon, self_weight, strong_convexity=0.0, sm
     weights = np.asarray(self_weight, dtype=np.float64)
     if weights.shape not in ((), steps.shape) or not np.all((weights >= 0) & (weights <= 1)):
         raise ValueError(
-            f"self_weight must be in [0, 1], one number or {len(steps)}; got "
+            f"self_weight must be one number or {len(steps)} numbers in [0, 1]; got "
             f"{short_repr(self_weight)}."
         )
     kinked = smoothness == math.inf

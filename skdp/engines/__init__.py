@@ -1,4 +1,4 @@
-"""Where nodes run and how their messages travel: in this process, over MPI, or with Flower."""
+"""Engines that run nodes and send their messages: in this process, over MPI or with Flower."""
 
 from skdp.engines._flower import flower_client, flower_server
 from skdp.engines._local import Engine, LocalEngine, check_engine

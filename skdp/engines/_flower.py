@@ -1,4 +1,4 @@
-"""Sites that run Flower: a server app that passes on messages, and a client app for each site."""
+"""Flower apps: a server app that forwards messages, and a client app for each site."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def _flower() -> Any:
         import flwr.clientapp
         import flwr.serverapp
     except ImportError as error:
-        raise ImportError('Flower is needed: pip install "skdp[flower]"') from error
+        raise ImportError('Flower is required: pip install "skdp[flower]"') from error
     return flwr
 
 
@@ -30,14 +30,14 @@ def flower_client(
     checkpoint: Any,
     finish: Callable[[Any, Any], Any] | None = None,
 ) -> Any:
-    """Client app of one site, which is one node of the network.
+    """Return the client app of one site, which is one node of the network.
 
-    Flower starts the app anew for each message. So ``learn`` runs as often as there are steps,
-    with the messages so far, and stops where others have to be heard. It must load the same rows
+    Flower restarts the app for each message. ``learn`` therefore runs once per step with the
+    messages so far, and stops when it needs messages of other sites. It must load the same rows
     each time.
 
-    Privacy: what leaves the site is masked, released or public. The site charges its own ledger,
-    whatever others say. Flower's own log may hold the type of an error.
+    Privacy: the site sends only masked, released or public values. The site charges its own
+    ledger, independently of the other sites. Flower's own log may contain the type of an error.
 
     Parameters
     ----------
@@ -47,18 +47,18 @@ def flower_client(
         with ``node_config`` and ``run_config``.
 
     checkpoint : path-like
-        Folder of this site and of one fit. A site or a run that was killed goes on from it with
-        the same bits, and without another charge. It holds results, own messages and a key of this
-        site, and no row. With the key, masks can be taken from this site's messages: keep the
-        folder from others, and delete it after the fit.
+        Folder of this site for one fit. A killed site or run resumes from it with bitwise equal
+        results and without another charge. The folder contains results, messages and a key of
+        this site, but no rows. The key can remove the masks from this site's messages: keep the
+        folder private, and delete it after the fit.
 
     finish : callable, default=None
-        ``finish(model, context)`` is called once when the model is there, to save it.
+        ``finish(model, context)`` is called once after the fit, for example to save the model.
 
     Returns
     -------
     flwr.clientapp.ClientApp
-        The number of the site is ``partition-id`` of its node config, from 0.
+        App of the site. Its number, from 0, is ``partition-id`` in the node config.
     """
     flwr = _flower()
     app = flwr.clientapp.ClientApp()
@@ -99,7 +99,7 @@ def _number_of(context: Any) -> int:
 
 
 def flower_server(n_nodes: int, *, tolerates: int = 0, patience: float = 600.0) -> Any:
-    """Server app, which passes on the messages of the sites and can read none but the sums.
+    """Return the server app, which forwards the messages of the sites and can read only sums.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def flower_server(n_nodes: int, *, tolerates: int = 0, patience: float = 600.0) 
         Number of sites.
 
     tolerates : int, default=0
-        Sites that may be missing in a step, as ``tolerates`` of secure sums.
+        Number of sites that may be missing in a step, as ``tolerates`` of secure sums.
 
     patience : float, default=600.0
         Seconds to wait for a site in a step.
@@ -115,7 +115,7 @@ def flower_server(n_nodes: int, *, tolerates: int = 0, patience: float = 600.0) 
     Returns
     -------
     flwr.serverapp.ServerApp
-        It keeps nothing: where it was killed, sites with checkpoints tell another one the results.
+        App without state. If it was killed, sites with checkpoints send the results to a new one.
     """
     flwr = _flower()
     positive(patience=patience)
@@ -213,7 +213,7 @@ class _Sites:
         number = int(told["node"])
         others = {one for one, of in self.numbers.items() if of == number and one != name}
         if name in self.replaced:
-            raise DistributedError(f"Two sites say that they are number {number}.")
+            raise DistributedError(f"Two sites have the same number {number}.")
         self.replaced |= others
         self.numbers[name] = number
         return told

@@ -1,4 +1,4 @@
-"""What processes compare, and what each keeps of a fit to go on where it was killed."""
+"""Comparison of public values between processes, and checkpoints to resume a killed fit."""
 
 import dataclasses
 import hashlib
@@ -130,7 +130,7 @@ class SiteLog:
             if time.monotonic() > until:
                 self.close()
                 raise ValueError(
-                    "checkpoint must be a folder that no other fit uses at the same time; got "
+                    "checkpoint must be a folder that no other running fit uses; got "
                     f"{str(folder)!r}."
                 )
             time.sleep(_PAUSE)
@@ -315,6 +315,6 @@ class KeepingEngine(Engine):
         for (entry, digest), (name, value) in zip(self._about.items(), token.items(), strict=True):
             if self.log.get(entry) not in (None, digest):
                 raise ValueError(
-                    "checkpoint must be the folder of this fit, or an empty one; it has a fit "
+                    "checkpoint must be the folder of this fit, or an empty one; got a fit "
                     f"with another {name}, which is {short_repr(value)} here."
                 )

@@ -1,4 +1,4 @@
-"""What carries messages, a test of it, and the engine whose nodes are all in this process."""
+"""Base class of engines, a test of engines, and the engine that runs all nodes locally."""
 
 import os
 from abc import ABC, abstractmethod
@@ -17,14 +17,14 @@ NEVER = 1 << 30  # age of a message of which none has come
 
 
 class Engine(ABC):
-    """Carries messages between nodes; each process runs some of the nodes.
+    """Base class for engines, which send messages between nodes.
 
-    Derive an engine of your own from this class, and test it with
-    `~skdp.engines.check_engine`. All processes call the methods in the same order. An engine gets
-    released values, public numbers and masked numbers, and nothing else. Methods with a body here
-    are optional: they are for messages that are lost and for fits that go on after a restart. An
-    audit over several processes also takes ``rank``, the number of a process, and
-    ``gather(data)``, which returns the bytes that each process brings, in their order.
+    Each process runs some of the nodes. Derive custom engines from this class, and test them
+    with `~skdp.engines.check_engine`. All processes call the methods in the same order. An engine
+    receives only released values, public numbers and masked numbers. Methods with an
+    implementation here are optional: they support lost messages and fits resumed after a restart.
+    An audit over several processes also needs ``rank``, the number of the process, and
+    ``gather(data)``, which returns the bytes of all processes in order.
 
     Attributes
     ----------
@@ -32,20 +32,19 @@ class Engine(ABC):
         Nodes of this process, ascending.
 
     heard : ndarray of int
-        Nodes whose messages `exchange` returns, in its order.
+        Nodes whose messages `exchange` returns, in this order.
 
     ages : ndarray of int, shape (len(heard),), or None
-        How many exchanges ago each message that `exchange` returned last was sent. None if all
-        are new.
+        Age of each message last returned by `exchange`, in exchanges. None if all are new.
 
     is_distributed : bool
         Whether there are other processes.
 
     is_resumed : bool
-        Whether a fit may run a second time, after a restart or for each message.
+        Whether a fit may run again, after a restart or for each message.
 
     shares_ledgers : bool
-        Whether a process may leave the charge to another one that has the same ledger.
+        Whether only one of the processes with the same ledger charges it.
     """
 
     mine: np.ndarray
@@ -61,7 +60,7 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free what `open` has taken."""
+        """Free the resources acquired by `open`."""
 
     @abstractmethod
     def exchange(self, messages: np.ndarray) -> np.ndarray:
@@ -75,13 +74,13 @@ class Engine(ABC):
         Returns
         -------
         ndarray of shape (len(heard), width)
-            Valid until the next call. A message that has not come is replaced by the last one of
-            its sender; then `ages` says so.
+            Messages, valid until the next call. A missing message is replaced by the previous one
+            of its sender, and `ages` has its age.
         """
 
     @abstractmethod
     def collect(self, values: np.ndarray) -> np.ndarray:
-        """Gather released, public or masked values of all nodes, in the order of nodes.
+        """Gather released, public or masked values of all nodes, in node order.
 
         Parameters
         ----------
@@ -94,21 +93,21 @@ class Engine(ABC):
 
     @abstractmethod
     def agree(self, error: BaseException | None, token: object = None) -> None:
-        """Raise on every process if one brings an error or their public tokens differ.
+        """Raise on every process if one has an error or if their public tokens differ.
 
         Parameters
         ----------
         error : Exception or None
-            What went wrong here. Other processes learn its type only.
+            Error of this process. Other processes learn only its type.
 
         token : object
-            Public, must be equal on all processes: parameters, number of features. Of dicts those
-            entries are compared whose names several processes have, and the error names a
-            difference.
+            Public value that must be equal on all processes, such as parameters or the number of
+            features. For dicts, only entries present in several processes are compared, and the
+            error names a difference.
         """
 
     def collect_some(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gather values as `collect` does where nodes may be missing.
+        """Gather values like `collect`, but allow missing nodes.
 
         Parameters
         ----------
@@ -117,24 +116,24 @@ class Engine(ABC):
         Returns
         -------
         values : ndarray of shape (n_nodes, ...)
-            Zeros of nodes that are missing.
+            Values, with zeros for missing nodes.
 
         answered : ndarray of bool, shape (n_nodes,)
-            Which nodes have sent theirs: the same in all processes.
+            Whether each node has sent its value, equal in all processes.
         """
         everyone = self.collect(values)
         return everyone, np.ones(len(everyone), dtype=bool)
 
     def once(self, draw: Callable[[], np.ndarray], *, again: bool = False) -> np.ndarray:
-        """Result of ``draw()``, and after a restart the same one: it is noisy, and is kept first.
+        """Return the noisy result of ``draw()``, stored before use to be equal after a restart.
 
         Parameters
         ----------
         draw : callable
 
         again : bool, default=False
-            Whether ``draw`` is to be called after a restart as well, for its seeded generator goes
-            on. Its result is not used.
+            Whether to call ``draw`` after a restart too, to advance its seeded generator. That
+            result is not used.
 
         Returns
         -------
@@ -143,34 +142,35 @@ class Engine(ABC):
         return draw()
 
     def secret(self) -> bytes:
-        """32 random bytes of this process, which are the same after a restart."""
+        """Return 32 random bytes of this process, unchanged by a restart."""
         return os.urandom(_SECRET)
 
     def has_charged(self, ledger: str | None) -> bool:
-        """Whether this fit was charged to that ledger before a restart."""
+        """Return whether this fit was charged to the ledger before a restart."""
         return False
 
     def charged(self, ledger: str | None) -> None:  # noqa: B027 - who keeps nothing notes nothing
-        """Note that this fit is charged now, to that ledger or to none."""
+        """Record that this fit is now charged to the ledger, or to none."""
 
 
 class LocalEngine(Engine):
-    """Simulates the network: all nodes are here, and messages stay where they are.
+    """Engine that simulates the network with all nodes in this process.
 
     See `~skdp.engines.Engine` for the methods.
 
     Parameters
     ----------
     absent : callable, default=None
-        ``absent(number)`` returns a list of the nodes that do not send the message of that number.
-        Messages are numbered from 0. With secure sums a round has two: the masked part, and what
-        opens the sum. A node that sends the first and not the second ends the fit. With
-        ``trust="nodes"`` a round has ``n_mixings``; as many more are sent after the last one, and
-        then three with the final models. Of a node that does not send these nothing is known.
+        ``absent(number)`` returns a list of the nodes that do not send the message with this
+        number. Messages are numbered from 0. With secure sums a round has two messages: the
+        masked part, and the values that open the sum. A node that sends only the first ends the
+        fit. With ``trust="nodes"`` a round has ``n_mixings`` messages. The same number is sent
+        after the last round, and then three with the final models. Without these three, the model
+        of a node is unknown.
 
     delays : array-like of int, shape (n_nodes,), default=None
-        How many exchanges each node's messages are late, with ``trust="nodes"``. None is 0. What
-        is later than three rounds counts as gone.
+        Delay of each node's messages in exchanges, with ``trust="nodes"``. None is 0. Messages
+        delayed by more than three rounds count as missing.
     """
 
     is_distributed = False
@@ -192,7 +192,7 @@ class LocalEngine(Engine):
             is_good = delays.shape == self.mine.shape and delays.dtype.kind in "iu"
             if not is_good or delays.min() < 0:
                 raise ValueError(
-                    "delays must hold a whole number of exchanges for each node, 0 or more; got "
+                    "delays must be a non-negative integer for each node; got "
                     f"{short_repr(self.delays)}."
                 )
 
@@ -200,7 +200,7 @@ class LocalEngine(Engine):
         """See `Engine.close`."""
 
     def exchange(self, messages: np.ndarray) -> np.ndarray:
-        """Return the messages, or the last ones of nodes whose messages have not come."""
+        """Return the messages, or the previous ones of nodes whose messages are missing."""
         if self.absent is None and self.delays is None:
             return messages
         number, self._number = self._number, self._number + 1
@@ -221,7 +221,7 @@ class LocalEngine(Engine):
             gone = set(self.absent(number))
             if not gone <= set(range(len(sends))):
                 raise ValueError(
-                    f"absent must return numbers of nodes, 0 to {len(sends) - 1}; got "
+                    f"absent must return node numbers from 0 to {len(sends) - 1}; got "
                     f"{short_repr(sorted(gone))}."
                 )
             sends[list(gone)] = False
@@ -232,7 +232,7 @@ class LocalEngine(Engine):
         return np.asarray(values)
 
     def collect_some(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values, and which nodes have sent theirs."""
+        """Return the values, and whether each node has sent its value."""
         answered = self._who_sends(self._number)
         self._number += 1
         shape = (-1, *(1 for _ in values.shape[1:]))
@@ -245,25 +245,25 @@ class LocalEngine(Engine):
 
 
 def check_engine(engine: Engine, n_nodes: int = 4) -> None:
-    """Check that an engine does what a network expects of it.
+    """Check that an engine meets the requirements of a network.
 
-    All processes call this function together. It sends public numbers only, and it looks at each
-    method that an `Engine` must have, at the optional ones as far as one run shows them, and at
-    what happens when one process fails. An engine that passes gives a
-    `~skdp.distributed.DistributedDPClassifier` the bits of ``engine="local"``, up to the rounding
-    of sums.
+    All processes call this function together. It sends only public numbers. It checks the
+    required methods of an `Engine`, the optional ones as far as possible in one run, and the
+    failure of one process. With an engine that passes,
+    `~skdp.distributed.DistributedDPClassifier` gives the same bits as with ``engine="local"``, up
+    to the rounding of sums.
 
     Parameters
     ----------
     engine : Engine
 
     n_nodes : int, default=4
-        Number of nodes, at least that of processes.
+        Number of nodes, at least the number of processes.
 
     Raises
     ------
     AssertionError
-        If the engine does something else. The message says what was expected.
+        If a check fails. The message has the expected behaviour.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def check_engine(engine: Engine, n_nodes: int = 4) -> None:
 
 def _expect(condition: Any, what: str) -> None:
     if not condition:
-        raise AssertionError(f"It was expected that {what}.")
+        raise AssertionError(f"Expected behaviour: {what}.")
 
 
 def _check_nodes(engine: Engine, topology: Topology) -> None:
@@ -362,13 +362,13 @@ def _check_failure(engine: Engine, n_nodes: int) -> None:
             engine.agree(FloatingPointError("on purpose"))
         except FloatingPointError:
             return
-        raise AssertionError("It was expected that agree raises the error of this process.")
+        raise AssertionError("Expected behaviour: agree raises the error of this process.")
     try:
         engine.agree(None)
         engine.collect(np.zeros(len(engine.mine)))
     except DistributedError:
         return
     raise AssertionError(
-        "It was expected that agree, or the next step, raises DistributedError where another "
-        "process has failed."
+        "Expected behaviour: agree, or the next step, raises DistributedError if another process "
+        "has failed."
     )

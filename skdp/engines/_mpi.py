@@ -1,9 +1,9 @@
 """Nodes spread over the processes of an MPI job.
 
-MPI leaves open what happens to a job when one of its processes fails: usually the others wait for
-it for ever. Here a process that fails or ends while others count on it ends the job instead.
-Nothing waits inside MPI where it could not look around: collective calls are started, and
-completed in a loop that also listens for processes that have left.
+MPI does not define what happens to a job when one of its processes fails: usually the others wait
+forever. Here a process that fails or ends too early ends the job instead. No call blocks inside
+MPI: collective calls are started without blocking, and completed in a loop that also listens for
+processes that have left.
 """
 
 import atexit
@@ -251,10 +251,10 @@ def job() -> _Job:
     try:
         from mpi4py import MPI
     except ImportError as error:
-        raise ImportError(f"MPIEngine needs mpi4py and an MPI library: {advice}") from error
+        raise ImportError(f"MPIEngine requires mpi4py and an MPI library: {advice}") from error
     except RuntimeError as error:
         raise ImportError(
-            "mpi4py has found no MPI library; load the one of your cluster, or on a single "
+            "mpi4py found no MPI library; load the MPI library of your cluster, or on a single "
             f"machine: {advice}"
         ) from error
     launched = {name: os.environ[name] for name in _LAUNCHED if name in os.environ}
@@ -262,9 +262,8 @@ def job() -> _Job:
     if MPI.COMM_WORLD.size == 1 and count.isdecimal() and int(count) > 1:
         raise RuntimeError(
             f"The launcher started {count} processes ({name}), but each is alone in its job: "
-            "mpiexec belongs to another MPI library than mpi4py has found. Use the mpiexec that "
-            f"is installed beside {sys.executable}, or your cluster's, and keep one MPI library "
-            "only."
+            "mpiexec and mpi4py use different MPI libraries. Use the mpiexec installed beside "
+            f"{sys.executable}, or that of your cluster, and keep only one MPI library."
         )
     return _Job(MPI)
 
@@ -288,36 +287,37 @@ class TooManyProcessesError(DistributedError, ValueError):
 
 
 class MPIEngine(KeepingEngine):
-    """Spreads the nodes over the processes of an MPI job.
+    """Engine that distributes the nodes over the processes of an MPI job.
 
     Every process runs the same script and calls ``fit`` with the rows of its own nodes. Process
     ``r`` of ``size`` runs nodes ``floor(r n_nodes / size)`` to ``floor((r + 1) n_nodes / size) -
-    1``. In a round each process sends the released parameters of a node to the processes that run
-    a neighbour of it, and nothing else. With secure sums it sends all others masked numbers.
+    1``. In each round, a process sends the released parameters of a node only to the processes
+    that run a neighbour of it. With secure sums it sends masked numbers to all other processes.
 
-    Privacy: what leaves a process is what `exchange` and `collect` are given, and in `agree` the
-    type of an error and a token, which must be public: other processes learn the SHA-256 of the
-    token, and where those differ the first 80 characters of its entries. An audit, for which there
-    is `gather`, tells the other processes distances of private numbers, but no rows. MPI neither
-    encrypts nor authenticates: use a network that you trust, or a VPN. An exception that escapes
-    is printed by its own process, and launchers show that where the job was started.
+    Privacy: a process sends the arguments of `exchange` and `collect`, and in `agree` the type of
+    an error and a public token. Other processes learn the SHA-256 of the token and, if these
+    differ, the first 80 characters of its entries. An audit uses `gather` to send the other
+    processes distances of private numbers, but no rows. MPI neither encrypts nor authenticates:
+    use a trusted network or a VPN. An uncaught exception is printed by its own process, and
+    launchers show it where the job was started.
 
     Parameters
     ----------
     comm : mpi4py communicator, default=None
-        None is ``MPI.COMM_WORLD``.
+        None uses ``MPI.COMM_WORLD``.
 
     patience : float, default=120.0
-        Seconds to wait for other processes, after which the job ends and says for which it has
-        waited: they may load their rows that much longer than this one.
+        Seconds to wait for other processes before the job ends with an error that names them. It
+        also limits how much longer other processes may take to load their rows.
 
     checkpoint : path-like, default=None
-        Folder in which each process keeps what it has sent and heard of one fit, before it goes
-        on. A job that was killed and is started again with it, on the same rows, goes on with the
-        same bits and without another charge. Nothing checks the rows. Never go on from a copy of
-        the folder: noise of the same rounds would be drawn again. It holds released, public and
-        masked values, and with secure sums keys, by which masks can be taken from messages: keep
-        it from others, and delete it afterwards. It is for one `fit` with ``paper=None``.
+        Folder in which each process stores its sent and received messages of one fit before it
+        continues. A killed job restarted with this folder, on the same rows, resumes with bitwise
+        equal results and without another charge. The rows are not checked. Never continue from a
+        copy of the folder: noise of the same rounds would be drawn again. The folder contains
+        released, public and masked values and, with secure sums, keys that can remove the masks
+        from messages: keep it private, and delete it after the fit. It is for one `fit` with
+        ``paper=None``.
 
     Attributes
     ----------
@@ -333,19 +333,19 @@ class MPIEngine(KeepingEngine):
         At first use, if mpi4py or an MPI library is missing.
 
     RuntimeError
-        At first use, if the launcher belongs to another MPI library than the one that mpi4py has
-        found, so that each process believes that it is alone.
+        At first use, if the launcher and mpi4py use different MPI libraries, so that each process
+        is alone in its job.
 
     Notes
     -----
-    Start scripts with ``mpiexec -n 4 python -m mpi4py script.py``: then an exception that escapes
-    in one process ends the job even before the engine is first used. From then on the engine sees
-    to that by itself, and also to processes that end early, by ``sys.exit`` for instance.
+    Start scripts with ``mpiexec -n 4 python -m mpi4py script.py``. An uncaught exception in one
+    process then ends the job even before the first use of the engine. After first use, the engine
+    does this itself, also for processes that end early, for example by ``sys.exit``.
 
-    Set ``OMP_NUM_THREADS=1`` if several processes share a machine; otherwise the threads of one
-    slow down the others.
+    Set ``OMP_NUM_THREADS=1`` if several processes share a machine; otherwise their threads slow
+    each other down.
 
-    Clones and deep copies of models share the engine. A pickle holds ``patience`` only.
+    Clones and deep copies of models share the engine. A pickle contains only ``patience``.
 
     Examples
     --------
@@ -380,7 +380,7 @@ class MPIEngine(KeepingEngine):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._base is not None:
             raise TypeError(
-                "An MPIEngine with a communicator cannot be pickled; set engine='mpi' first."
+                "An MPIEngine with a communicator cannot be pickled. Set engine='mpi' first."
             )
         return partial(MPIEngine, patience=self._patience), ()
 
@@ -394,7 +394,7 @@ class MPIEngine(KeepingEngine):
 
     @property
     def is_resumed(self) -> bool:  # type: ignore[override]
-        """Whether a fit goes on from a folder if there is something in it."""
+        """Whether a fit resumes from a non-empty checkpoint folder."""
         return self._folder is not None
 
     @property
@@ -409,7 +409,7 @@ class MPIEngine(KeepingEngine):
         return int(self._comm.rank)
 
     def nodes(self, n_nodes: int) -> np.ndarray:
-        """Nodes of a network that this process runs: whose rows it needs.
+        """Return the nodes that this process runs and whose rows it needs.
 
         Parameters
         ----------
@@ -481,8 +481,8 @@ class MPIEngine(KeepingEngine):
         states = [json.loads(text) for text in self.gather(json.dumps(own).encode())]
         if all(state["done"] for state in states):
             raise ValueError(
-                "checkpoint must be an empty folder for another fit: the one in it is done; got "
-                f"{str(self._folder)!r}."
+                "checkpoint must be an empty folder for another fit; got "
+                f"{str(self._folder)!r}, which has a finished fit."
             )
         if not any(state["paid"] for state in states):
             log.clear()  # nothing was released
@@ -495,7 +495,7 @@ class MPIEngine(KeepingEngine):
         if lost:
             raise DistributedError(
                 f"{processes(lost).capitalize()} of the job has lost its part of the checkpoint: "
-                "its noise would be drawn again. Start anew, with an empty folder."
+                "its noise would be drawn again. Start a new fit with an empty folder."
             )
         for step in range(min(state["known"] for state in states), log.n_results):
             log.drop(f"result-{step}")
@@ -547,7 +547,7 @@ class MPIEngine(KeepingEngine):
         self._in = [self._buffer, (n_taken * width, at * width)]
 
     def close(self) -> None:
-        """See `Engine.close`. After an error of this process alone the others end the job."""
+        """See `Engine.close`. After an error in this process only, the others end the job."""
         if not self._is_open:
             self._close_log()
             return
@@ -584,12 +584,12 @@ class MPIEngine(KeepingEngine):
         return self._buffer
 
     def collect(self, values: np.ndarray) -> np.ndarray:
-        """See `Engine.collect`; values are integers, booleans or become float64."""
+        """See `Engine.collect`. Values other than integers and booleans become float64."""
         values = np.asarray(values)
         error = None
         if len(values) != len(self.mine):
             error = ValueError(
-                f"values must have {len(self.mine)} rows, one a node here; got {len(values)}."
+                f"values must have {len(self.mine)} rows, one per local node; got {len(values)}."
             )
         kind, shape = values.dtype.kind, values.shape[1:]
         self.agree(error, ("collect", kind, shape))
@@ -612,10 +612,10 @@ class MPIEngine(KeepingEngine):
         Raises
         ------
         Exception
-            ``error`` itself in the process that brings it.
+            ``error`` itself, in the process that has it.
 
         DistributedError
-            If others bring an error, or their tokens differ.
+            If other processes have an error, or tokens differ.
         """
         channel = self._channel
         channel.check()
@@ -666,7 +666,7 @@ class MPIEngine(KeepingEngine):
         return what_differs(entries)
 
     def gather(self, data: bytes) -> list[bytes]:
-        """What each process brings, whatever it holds, in the order of processes: for audits.
+        """Return the data of all processes, in process order, without restrictions: for audits.
 
         Parameters
         ----------

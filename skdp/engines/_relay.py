@@ -1,9 +1,9 @@
-"""Sites that answer messages of a server, one step of a fit at a time, and may be started again.
+"""Sites that answer a server's messages, one step of a fit at a time, and can be restarted.
 
-A fit calls its engine for one step after the other. Here a site runs its fit anew for each
-message: steps whose results are known are not sent again, and at the first other one the fit
-stops, for what this site sends is kept and returned. So a site needs no process that stays, and
-one that was killed goes on where it was.
+A fit calls its engine step by step. Here a site reruns its fit for each message. Steps with known
+results are not sent again. At the first new step, the message of this site is stored and
+returned, and the fit stops. A site therefore needs no permanent process, and a killed site
+resumes.
 """
 
 import json
@@ -102,7 +102,9 @@ class SiteEngine(KeepingEngine):
         everyone, answered = self._gathered(values)
         if not answered.all():
             missing = np.flatnonzero(~answered).tolist()
-            raise DistributedError(f"Nodes {missing} have not answered, and all are needed here.")
+            raise DistributedError(
+                f"Nodes {missing} have not answered; this step requires all nodes."
+            )
         return everyone
 
     def collect_some(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +131,7 @@ class SiteEngine(KeepingEngine):
         messages = self.log.result(step)
         own = self.log.get(f"own-{step}")
         if own is not None and messages[self.node] not in (own, None):
-            raise DistributedError("A message of this site came back changed.")
+            raise DistributedError("A message of this site was changed by the server.")
         found = [None if one is None else _decoded(one) for one in messages]
         known = {i: one for i, one in enumerate(found) if one is not None}
         _compare({i: tokens for i, (tokens, _) in known.items()}, self.n_nodes)
@@ -137,7 +139,7 @@ class SiteEngine(KeepingEngine):
         everyone = np.zeros((self.n_nodes, *first.shape[1:]), dtype=first.dtype)
         for i, (_, part) in known.items():
             if part.shape[1:] != first.shape[1:] or part.dtype != first.dtype:
-                raise DistributedError(f"Node {i} has sent numbers of another shape.")
+                raise DistributedError(f"Node {i} has sent an array of another shape.")
             everyone[i] = part[0]
         answered = np.array([i in known for i in range(self.n_nodes)])
         return everyone, answered
@@ -154,7 +156,7 @@ def _decoded(message: bytes) -> tuple[list[Any], np.ndarray]:
         tokens = json.loads(message[8:start])
         values = as_array(message[start:])
     except ValueError:
-        raise DistributedError("A message cannot be read: it is of another version.") from None
+        raise DistributedError("A message cannot be read: it has another version.") from None
     return tokens, values
 
 
@@ -219,7 +221,7 @@ class Site:
         own = f"{self.node} of {self.n_nodes}".encode()
         if self.log.get("node") not in (None, own):
             self.failed = ValueError(
-                "checkpoint must be a folder of this site alone; got that of another one."
+                "checkpoint must be a folder of this site only; got that of another site."
             )
             return {**reply, "error": "ValueError"}
         if self.log.get("node") is None:
@@ -303,7 +305,7 @@ class Relay:
         """
         node = int(reply["node"])
         if not 0 <= node < self.n_nodes:
-            raise DistributedError(f"There is no node {node} among {self.n_nodes}.")
+            raise DistributedError(f"There is no node {node} among {self.n_nodes} nodes.")
         if "ahead" in reply and not self._heard:
             # Another site may have told the same.
             self.results.extend(reply["ahead"][len(self.results) - int(reply["ahead of"]) :])
@@ -352,7 +354,7 @@ class Relay:
         if n_answered < self.least:
             raise DistributedError(
                 f"{n_answered} of {self.n_nodes} sites have answered in step {len(self.results)}, "
-                f"which takes {self.least}. What they were charged stays charged."
+                f"which requires {self.least}. All charges stay in the ledgers."
             )
         self.results.append(packed(messages))
         self._heard = {}

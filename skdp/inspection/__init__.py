@@ -1,4 +1,4 @@
-"""Pictures and reports of what is public or released; matplotlib is imported for the former."""
+"""Plots and reports of public or released values; plots import matplotlib when drawn."""
 
 from skdp.inspection._additive_effects import AdditiveEffect, AdditiveEffectsDisplay
 from skdp.inspection._coefficient_display import CoefficientDisplay

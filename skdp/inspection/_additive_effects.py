@@ -1,4 +1,4 @@
-"""The columns of a linear model as curves, with the band of the noise."""
+"""Additive effects of the columns of a linear model, with bands for the noise."""
 
 import math
 import warnings
@@ -19,21 +19,20 @@ from skdp.preprocessing import DatetimeParts
 
 @dataclass(frozen=True, eq=False)
 class AdditiveEffect:
-    """What one column adds to the scores of a model.
+    """Additive effect of one column on the scores of a model.
 
     Parameters
     ----------
     column : str
 
     values : ndarray of shape (n_values,)
-        Values of the column: from bound to bound, or its categories.
+        Values of the column: a grid between its bounds, or its categories.
 
     curves : ndarray of shape (n_outputs, n_values)
-        What they add to the score, or to the score of each class, minus the mean over ``values``.
+        Contribution of each value to each score, minus the mean over ``values``.
 
     deviations : ndarray of shape (n_values,) or None
-        Standard deviation of the noise in a curve, the same for each output; None if the model
-        does not say.
+        Standard deviation of the noise in a curve, the same for each output; None if unknown.
     """
 
     column: str
@@ -44,24 +43,24 @@ class AdditiveEffect:
 
 @dataclass(eq=False, repr=False)
 class AdditiveEffectsDisplay:
-    """One curve a column: what its values add to the score of a linear model, and the noise in it.
+    """Plot of the additive effect of each column on the scores of a linear model.
 
-    Make one with `from_estimator`.
+    Use `from_estimator` to create a display.
 
-    Privacy: a curve is made of coefficients, of public bounds and of the law of the noise. No row
-    is read, so that the picture costs nothing beyond the fit. It cannot show where rows are: how
-    many rows have a value is private.
+    Privacy: curves use only coefficients, public bounds and the law of the noise. No row is read,
+    so the plot costs nothing beyond the fit. It cannot show the distribution of the rows, which
+    is private.
 
     Parameters
     ----------
     effects : list of AdditiveEffect
 
     kind : {"exact", "bound", "approximation"} or None
-        Whether the deviations are exact, bounds or approximations: see
-        `~skdp.learner.CoefficientNoise`. None if there are none.
+        Whether the deviations are exact, bounds or approximations; see
+        `~skdp.learner.CoefficientNoise`. None if the noise is unknown.
 
     classes : ndarray, default=None
-        Labels of the curves, where there are several for each column.
+        Labels of the curves if each column has several.
 
     Attributes
     ----------
@@ -74,11 +73,11 @@ class AdditiveEffectsDisplay:
         The curves of each column.
 
     bands_ : list of list of matplotlib PolyCollection
-        The bands of each column; empty if the noise is not known.
+        The bands of each column; empty if the noise is unknown.
 
     See Also
     --------
-    skdp.preprocessing.make_public_preprocessor : With ``n_splines`` makes rows for such models.
+    skdp.preprocessing.make_public_preprocessor : With ``n_splines``, makes rows for such models.
 
     Examples
     --------
@@ -104,21 +103,21 @@ class AdditiveEffectsDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, columns=None, *, n_values=101, ax=None, **kwargs):
-        """Draw the effects of the columns of a fitted pipeline.
+        """Plot the effects of the columns of a fitted pipeline.
 
         Parameters
         ----------
         estimator : Pipeline
-            Fitted: transformers of columns by public or released numbers, such as those of
-            `~skdp.preprocessing.make_public_preprocessor`; then perhaps a step that scales or
-            clips rows; and a model with ``coef_``.
+            Fitted pipeline. It begins with column transformers that use public or released
+            numbers, such as those of `~skdp.preprocessing.make_public_preprocessor`, may then
+            scale or clip rows, and ends with a model that has ``coef_``.
 
         columns : list of str, default=None
-            Columns to draw, numeric or of categories. None draws all numeric ones. Where columns
-            have no names they are "x0", "x1" and so on.
+            Numeric or categorical columns to draw. None draws all numeric columns. Columns
+            without names are called "x0", "x1" and so on.
 
         n_values : int, default=101
-            Least number of values of a numeric column; knots are among them.
+            Minimum number of values of a numeric column, including its knots.
 
         ax, **kwargs
             See `plot`.
@@ -129,18 +128,17 @@ class AdditiveEffectsDisplay:
 
         Notes
         -----
-        A model of rows that were scaled to one norm is not strictly additive: what a column adds
-        depends on the norm of the row. Curves are for rows of typical norm, which is that of
-        columns whose values are spread evenly between their bounds. The same holds for rows that
-        are clipped.
+        A model of rows that are scaled or clipped to a norm is not strictly additive: the effect
+        of a column depends on the norm of the row. Curves are for rows of typical norm, computed
+        from values that are spread evenly between the bounds of their columns.
 
-        The deviations are those of ``coef_noise_``: they tell how much fresh noise would change
-        the curves, and not how much other rows would. For output perturbation they are the law of
-        the noise. For logistic descents they are an approximation: the noise of each step, reduced
-        by the later steps as far as the released second moments tell. Where ``coef_noise_`` is
-        None there is no band. Noise in a released factor is left out, but for descents on
-        two classes. None of them includes bias, such as that of a penalty, of a descent that ends
-        early or of clipped gradients.
+        The deviations come from ``coef_noise_``. They measure how much fresh noise would change
+        the curves, not how much other rows would. For output perturbation they are exact. For
+        logistic regression by gradient descent they are an approximation: the noise of each step,
+        reduced by later steps according to the released second moments. If ``coef_noise_`` is
+        None, no band is drawn. Noise in a released factor is ignored, except for descents on two
+        classes. Bias is not included, such as that of a penalty, early stopping or gradient
+        clipping.
         """
         positive_int(n_values=n_values)
         steps = _steps(estimator)
@@ -159,18 +157,18 @@ class AdditiveEffectsDisplay:
         return cls(effects, kind, classes=classes).plot(ax, **kwargs)
 
     def plot(self, ax=None, *, n_deviations=2.0, **kwargs):
-        """Draw.
+        """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            One for each column. None makes a figure, three columns wide.
+            One axes for each column. None creates a figure with at most three axes in a row.
 
         n_deviations : float, default=2.0
-            Half of the width of the bands, in standard deviations of the noise; 0 draws none.
+            Half-width of the bands in standard deviations of the noise; 0 draws no bands.
 
         **kwargs : dict
-            For matplotlib's ``plot``, which draws the curves.
+            Keyword arguments of matplotlib's ``plot`` for the curves.
 
         Returns
         -------
@@ -186,7 +184,7 @@ class AdditiveEffectsDisplay:
             ax = [figure.add_subplot(height, width, place + 1) for place in range(n)]
             for one in ax[1:]:
                 one.sharey(ax[0])
-        axes = checked_axes(ax, n, f"{n} axes, one a column")
+        axes = checked_axes(ax, n, f"{n} axes, one per column")
         self.axes_, self.figure_ = axes, axes[0].figure
         drawn = [
             self._draw(one, effect, float(n_deviations), kwargs)
@@ -238,7 +236,7 @@ class _Part:
         self.categories = getattr(transformer, "categories_", ())
 
     def values(self, j, n_values):
-        """Values of a column from end to end, its knots among them; or its categories."""
+        """Return a grid over a column's range, knots included, or its categories."""
         if not self.is_numeric:
             return np.asarray(self.categories[j])
         knots = self.ranges[j]
@@ -247,7 +245,7 @@ class _Part:
         return np.interp(places, np.arange(len(knots)), knots)
 
     def outputs(self, j, values):
-        """Output where one column has these values, and the others one of theirs."""
+        """Return the output for values of one column, with the other columns constant."""
         kind = np.float64 if self.is_numeric else object
         rows = np.empty((len(values), len(self.names)), dtype=kind)
         for other in range(len(self.names)):
@@ -261,7 +259,7 @@ class _Part:
         return np.asarray(out, dtype=np.float64)
 
     def effect(self, name, n_values, factor, coef, noise):
-        """Effect of a column, for rows of one norm."""
+        """Return the effect of a column for rows of one norm."""
         j = self.names.index(name)
         values = self.values(j, n_values)
         out = self.outputs(j, values)
@@ -274,7 +272,7 @@ class _Part:
         return AdditiveEffect(name, values, curves, spread)
 
     def mean_square(self):
-        """Mean squared norm of the output where values are spread evenly."""
+        """Return the mean squared norm of the output for evenly spread values."""
         if not (self.is_numeric or len(self.categories)):
             return 1.0
         total = 0.0
@@ -286,17 +284,17 @@ class _Part:
 
 
 def _steps(estimator):
-    """Fitted steps in order, those of pipelines within pipelines among them."""
+    """Return the fitted steps in order, including those of nested pipelines."""
     steps = flat_steps(estimator)
     if len(steps) < 2:
         raise ValueError(
-            "estimator must be a pipeline of transformers and a linear model; "
+            "estimator must be a pipeline of transformers that ends with a linear model; "
             f"got {short_repr(estimator)}."
         )
     check_is_fitted(steps[-1])
     if np.ndim(getattr(steps[-1], "coef_", 0.0)) != 2:
         raise ValueError(
-            "estimator must end with a model whose coef_ has one row for each output; "
+            "estimator must end with a model whose coef_ has one row per output; "
             f"got {short_repr(steps[-1])}."
         )
     return steps
@@ -311,13 +309,13 @@ def flat_steps(estimator):
 
 
 def column_parts(steps):
-    """Transformers of columns, which are the first step or within it."""
+    """Return the column transformers, which are the first step or within it."""
     first = steps[0]
     for step in steps[1:-1]:
         if _longest_row(step) is None:
             raise ValueError(
-                "estimator must have nothing but a Normalizer or a RowNormClipper between columns "
-                f"and model; got {short_repr(step)}."
+                "estimator must have only a Normalizer or RowNormClipper between the column "
+                f"transformers and the model; got {short_repr(step)}."
             )
     check_is_fitted(first)
     numbered = [f"x{i}" for i in range(first.n_features_in_)]
@@ -326,7 +324,7 @@ def column_parts(steps):
 
 
 def _column_parts(transformer, given, start):
-    """Parts of a transformer of columns with these names, whose output starts there."""
+    """Return the parts of a transformer of ``given`` columns; its output begins at ``start``."""
     of_dates = isinstance(transformer, Pipeline) and isinstance(transformer[0], DatetimeParts)
     if of_dates and len(transformer) == 2:
         dates, scaled = transformer
@@ -345,7 +343,7 @@ def _column_parts(transformer, given, start):
 
 
 def _columns_of(columns, given):
-    """Names of the columns that a part of a ColumnTransformer takes."""
+    """Return the column names of a part of a ColumnTransformer."""
     if isinstance(columns, str):
         return [columns]
     if isinstance(columns, slice):
@@ -360,7 +358,7 @@ def _columns_of(columns, given):
 
 
 def _longest_row(step):
-    """Norm that a step scales or clips rows to, or None if it does neither."""
+    """Return the norm to which a step scales or clips rows, or None if it does neither."""
     norm = getattr(step, "norm", None)
     if isinstance(step, Normalizer):
         return 1.0 if norm == "l2" else None
@@ -368,7 +366,7 @@ def _longest_row(step):
 
 
 def _ranges(transformer, n_columns):
-    """Values that each numeric column is drawn from and to, with what is between; or None."""
+    """Return the bounds or knots of each numeric column, or None."""
     knots = getattr(transformer, "knots_", None)
     if knots is not None:
         return [np.asarray(own, dtype=np.float64) for own in knots]
@@ -379,7 +377,7 @@ def _ranges(transformer, n_columns):
 
 
 def row_factor(steps, parts, model):
-    """What the output of columns is multiplied by in a row of typical norm."""
+    """Return the factor that scales the output of columns in a row of typical norm."""
     norm = math.sqrt(sum(part.mean_square() for part in parts))
     length = norm
     for step in steps[1:-1]:
@@ -396,7 +394,7 @@ def _checked_columns(columns, known):
     unknown = [name for name in columns if name not in drawable]
     if unknown or not columns:
         raise ValueError(
-            "columns must name columns with a range or with categories, of "
+            "columns must name columns that have a range or categories, among "
             f"{short_repr(drawable)}; "
             f"got {short_repr(unknown or columns)}."
         )

@@ -1,4 +1,4 @@
-"""Where displays draw: on axes that are given, or on those of a new figure."""
+"""Axes of displays: the given ones or those of a new figure."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from skdp._validation import short_repr
 
 
 class OneAxes:
-    """Display on one matplotlib Axes."""
+    """Mixin for displays on one matplotlib Axes."""
 
     def _axes(self, ax, title, height=4.2):
-        """Axes to draw on, which the display keeps; None makes a figure, so many inches high."""
+        """Store and return the axes; None creates a figure, ``height`` inches high."""
         import matplotlib.pyplot as plt
 
         if ax is None:
@@ -21,7 +21,7 @@ class OneAxes:
 
 
 def checked_axes(ax, n, what):
-    """Array of ``n`` matplotlib Axes."""
+    """Check and return an array of ``n`` matplotlib Axes."""
     from matplotlib.axes import Axes
 
     axes = np.asarray(ax, dtype=object).ravel()

@@ -1,4 +1,4 @@
-"""Coefficients with their intervals, one below the other: a forest plot."""
+"""Forest plot of coefficients with their intervals."""
 
 from dataclasses import dataclass
 
@@ -16,12 +16,13 @@ _HIDDEN = "cannot tell"
 
 @dataclass(eq=False, repr=False)
 class CoefficientDisplay(OneAxes):
-    """Coefficients of a linear model with their intervals, and what sampling has in these.
+    """Forest plot of the coefficients of a linear model with their intervals.
 
-    Make one with `from_estimator` or `from_summary`.
+    Each interval is compared with the part that is due to sampling. Use `from_estimator` or
+    `from_summary` to create a display.
 
-    Privacy: estimates and standard errors are released with the model. The picture reads no row
-    and costs nothing, at any level.
+    Privacy: estimates and standard errors are released with the model. The plot reads no row and
+    costs nothing, at any level.
 
     Parameters
     ----------
@@ -30,19 +31,19 @@ class CoefficientDisplay(OneAxes):
     estimates : ndarray of shape (n_coefficients,)
 
     intervals : ndarray of shape (n_coefficients, 2)
-        Of sampling and noise together; NaN where noise hides the coefficient.
+        Intervals for sampling error and noise together; NaN if noise hides the coefficient.
 
     sampling : ndarray of shape (n_coefficients, 2)
-        Intervals that there would be without noise, around the same estimates.
+        Intervals for sampling error only, around the same estimates.
 
     level : float, default=0.95
-        Level of the intervals.
+        Confidence level of the intervals.
 
     exponentials : bool, default=False
-        Whether exponentials are drawn, on a logarithmic axis.
+        Whether to draw exponentials on a logarithmic axis.
 
     quantity : str, default="coefficient"
-        What the horizontal axis shows.
+        Label of the horizontal axis.
 
     Attributes
     ----------
@@ -54,19 +55,19 @@ class CoefficientDisplay(OneAxes):
         The estimates.
 
     intervals_ : matplotlib LineCollection
-        Thin lines: the intervals.
+        The intervals, as thin lines.
 
     sampling_ : matplotlib LineCollection
-        Thick lines: intervals of sampling alone.
+        The intervals for sampling error only, as thick lines.
 
     See Also
     --------
-    skdp.linear_model.CoefficientSummary : The same as a table.
+    skdp.linear_model.CoefficientSummary : The same numbers as a table.
 
     Notes
     -----
-    Variances of sampling and noise add up, and not their square roots: where noise makes an
-    interval twice as long, three fourths of the variance are noise.
+    The variances of sampling and noise add up, not the standard errors. If noise doubles the width
+    of an interval, three quarters of the variance are due to noise.
 
     Examples
     --------
@@ -94,18 +95,18 @@ class CoefficientDisplay(OneAxes):
     def from_estimator(
         cls, estimator, *, level=0.95, exponentials=False, ax=None, name=None, **kwargs
     ):
-        """Draw the coefficients of a fitted model, without the intercept.
+        """Plot the coefficients of a fitted model, without the intercept.
 
         Parameters
         ----------
         estimator : estimator
-            As `~skdp.inspection.coefficient_summary` takes it.
+            See `~skdp.inspection.coefficient_summary`.
 
         level : float, default=0.95
-            Level of the intervals.
+            Confidence level of the intervals.
 
         exponentials : bool, default=False
-            Whether to draw exponentials: odds ratios of a classifier, rate ratios of counts.
+            Whether to draw exponentials: odds ratios for classifiers, rate ratios for counts.
 
         ax, name, **kwargs
             See `plot`.
@@ -132,21 +133,21 @@ class CoefficientDisplay(OneAxes):
         name=None,
         **kwargs,
     ):
-        """Draw a summary, without the intercept.
+        """Plot a coefficient summary, without the intercept.
 
         Parameters
         ----------
         summary : CoefficientSummary
-            Such as ``summary_`` of a model, or what its ``combined`` returns.
+            Summary such as ``summary_`` of a model or the result of its ``combined`` method.
 
         level : float, default=0.95
-            Level of the intervals.
+            Confidence level of the intervals.
 
         exponentials : bool, default=False
             Whether to draw exponentials.
 
         quantity : str, default=None
-            What the horizontal axis shows. None is "coefficient", or "exponential of the
+            Label of the horizontal axis. None means "coefficient" or "exponential of the
             coefficient".
 
         ax, name, **kwargs
@@ -161,8 +162,8 @@ class CoefficientDisplay(OneAxes):
         boolean(exponentials=exponentials)
         if exponentials and not summary.exponentials:
             raise ValueError(
-                "exponentials must be False where coefficients are no logarithms of ratios, as "
-                "those of a linear regression; got True."
+                "exponentials must be False if coefficients are not logarithms of ratios, as in "
+                "linear regression; got True."
             )
         drawn = list(range(len(summary.names) - summary.has_intercept))
         estimates, intervals = summary.estimates[drawn], summary.conf_int(level)[drawn]
@@ -183,15 +184,15 @@ class CoefficientDisplay(OneAxes):
         return display.plot(ax, name=name, **kwargs)
 
     def plot(self, ax=None, *, name=None, **kwargs):
-        """Draw.
+        """Draw the coefficients and intervals.
 
         Parameters
         ----------
         ax, name
-            As for `PrivacyProfileDisplay.plot`.
+            See `PrivacyProfileDisplay.plot`.
 
         **kwargs : dict
-            For matplotlib's ``plot``, which draws the estimates.
+            Keyword arguments of matplotlib's ``plot`` for the estimates.
 
         Returns
         -------
@@ -221,7 +222,7 @@ class CoefficientDisplay(OneAxes):
             *inner[known].T,
             linewidth=6.0,
             color="tab:orange",
-            label="of sampling alone",
+            label="sampling error only",
         )
         (self.line_,) = ax.plot(values[known], places[known], **{"label": "estimate", **style})
         for place in places[~known]:

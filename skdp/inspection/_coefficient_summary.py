@@ -1,4 +1,4 @@
-"""Coefficients of a pipeline in units of its columns."""
+"""Coefficients of a pipeline in units of its input columns."""
 
 from itertools import pairwise
 from numbers import Real
@@ -13,41 +13,42 @@ _LIMIT_ROUNDING = 1e-9  # of what is linear
 
 
 def coefficient_summary(estimator, *, references=None):
-    """Summary of the coefficients of a fitted model, in units of the columns of a pipeline.
+    """Return the coefficients of a fitted pipeline in units of its input columns.
 
-    Privacy: it is made of released and public numbers alone, and costs nothing.
+    Privacy: the summary uses only released and public numbers, and costs nothing.
 
     Parameters
     ----------
     estimator : estimator or Pipeline
-        Fitted, with a model that has ``summary_`` in the end: `~skdp.linear_model.
+        Fitted model with ``summary_``, or a pipeline that ends with one: `~skdp.linear_model.
         DPLinearRegression`, or `~skdp.linear_model.DPLogisticRegression` and
-        `~skdp.linear_model.DPPoissonRegressor` with ``inference=True``. Before it a pipeline may
-        have transformers of columns, such as those of
+        `~skdp.linear_model.DPPoissonRegressor` with ``inference=True``. The other steps may be
+        column transformers, such as those of
         `~skdp.preprocessing.make_public_preprocessor`, and a step that scales or clips rows.
 
     references : dict, default=None
-        ``{column: category}``: what the other categories are compared to, the first one without.
-        A category that the encoder does not list has no indicator, and can be named, too.
+        Reference category of each categorical column, ``{column: category}``. The default is the
+        first category. A category that is unknown to the encoder has no indicator and is also
+        allowed.
 
     Returns
     -------
     CoefficientSummary
-        A row for each numeric column that is scaled, per unit of the column; for each category
-        but that of reference; and for each part of a curve, such as splines, from one knot to the
-        next, or of four parts.
-        The intercept is the last: of a row with 0 in each column that is scaled, the first value
-        of each curve and the categories of reference.
+        Rows are, in this order of columns: one for each scaled numeric column, per unit of the
+        column; one for each category except the reference; and one for each segment of a curve,
+        such as splines, between two knots, or for each of four segments if there are no knots.
+        The intercept comes last. It is for a row with 0 in each scaled column, the first value of
+        each curve and the reference categories.
 
     Raises
     ------
     ValueError
-        If the model has no intervals, or a step is none of these.
+        If the model has no intervals, or a step is not supported.
 
     Notes
     -----
-    Where bounds or categories were learned from the same rows, intervals are conditional on them:
-    they do not tell how much other bounds would have changed the coefficients.
+    If bounds or categories were learned from the same rows, intervals are conditional on them:
+    they ignore how much other bounds would have changed the coefficients.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def coefficient_summary(estimator, *, references=None):
         names, rows = [*names, summary.names[-1]], [*rows, base]
     if references:
         raise ValueError(
-            "references must name columns of categories; got others among "
+            "references must name categorical columns; got others among "
             f"{short_repr(list(references))}."
         )
     notes = tuple(_notes(steps, factor, compared))
@@ -122,7 +123,7 @@ _GRID_PLACES, _GRID_PARTS = 65, 4  # a curve is looked at, and told, at as many
 
 
 def _outputs(part, j, n_values):
-    """Values of a column, and the outputs that it decides."""
+    """Return values of a column and the outputs that depend on it."""
     values = part.values(j, n_values)
     out = part.outputs(j, values)
     return values, np.where(np.ptp(out, axis=0) > 0.0, out, 0.0)
@@ -133,9 +134,11 @@ def _alike(value, other):
 
 
 def _changes(part, j, name, reference):
-    """Names, changes of the output, its output of the first value or of 0, and the reference."""
+    """Return names, changes of the output, the output at the first value or 0, and reference."""
     if not (part.is_numeric or len(part.categories)):
-        raise ValueError(f"estimator must have a range or categories for column {name!r}.")
+        raise ValueError(
+            f"estimator must have a range or categories for each column; got {name!r}."
+        )
     values, out = _outputs(part, j, 2)
     if not part.is_numeric:
         listed = list(values)
@@ -147,7 +150,7 @@ def _changes(part, j, name, reference):
         told = [f"{name} = {listed[i]}" for i in others]
         return told, out[others] - start, start, reference
     if reference is not _FIRST:
-        raise ValueError(f"references must name columns of categories; got {name!r} among them.")
+        raise ValueError(f"references must name categorical columns; got {name!r} among them.")
     places, line = _outputs(part, j, _GRID_PLACES)
     slopes = np.diff(line, axis=0) / np.diff(places)[:, np.newaxis]
     if np.ptp(slopes, axis=0).max() <= _LIMIT_ROUNDING * np.abs(slopes).max():
@@ -166,13 +169,13 @@ def _notes(steps, factor, compared):
         yield "Bounds or categories were learned: intervals are conditional on them."
     if factor < 1.0 - _LIMIT_ROUNDING:
         yield (
-            "Rows are scaled or clipped to one norm, so that what a column adds depends on the "
+            "Rows are scaled or clipped to one norm, so the effect of a column depends on the "
             "others: coefficients are for rows of typical norm. norm=None keeps units."
         )
 
 
 def _inner(steps):
-    """Steps, and the parts of those that are for columns."""
+    """Yield steps and the parts of column transformers."""
     for step in steps:
         yield step
         for _, part, _ in getattr(step, "transformers_", ()):

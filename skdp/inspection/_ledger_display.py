@@ -1,4 +1,4 @@
-"""What a ledger has spent over time, beside its budget."""
+"""Plot of the budget that a ledger has spent over time."""
 
 import os
 from dataclasses import dataclass
@@ -10,25 +10,25 @@ from skdp.privacy import BudgetLedger
 
 @dataclass(eq=False, repr=False)
 class BudgetLedgerDisplay(OneAxes):
-    """What the charges of a ledger have spent, over time and by label, beside the budget.
+    """Plot of the epsilon spent by a ledger, over time and by label, and of its budget.
 
-    Make one with `from_ledger`.
+    Use `from_ledger` to create a display.
 
-    Privacy: guarantees, labels and times of charges are as public as the ledger. The picture reads
-    no other data and charges nothing.
+    Privacy: guarantees, labels and times of charges are as public as the ledger. The plot reads no
+    other data and charges nothing.
 
     Parameters
     ----------
     courses : list of LedgerCourse
-        First the course of all charges together, then those of each label. Each has a ``name``
-        and, after each of its charges, the number of ``charges`` of the ledger, their ``times``,
-        and the ``epsilons`` that are spent.
+        Courses of all charges together, then of each label. A course has a ``name`` and, for each
+        of its charges, the ledger's number of ``charges``, the ``times`` and the ``epsilons``
+        spent so far.
 
     epsilon : float
         Epsilon of the budget.
 
     delta : float, default=0.0
-        Delta of the budget, at which epsilons are given.
+        Delta of the budget, at which epsilons are computed.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class BudgetLedgerDisplay(OneAxes):
     ax_ : matplotlib Axes
 
     lines_ : list of matplotlib Line2D
-        Lines of the courses, in their order.
+        Lines of the courses, in the order of ``courses``.
 
     budget_ : matplotlib Line2D
 
@@ -47,8 +47,8 @@ class BudgetLedgerDisplay(OneAxes):
 
     Notes
     -----
-    Epsilons of labels do not add up to that of all together: guarantees are composed, which is
-    mostly less than their sum. A new release of a stream replaces the one before.
+    The epsilons of labels do not add up to the total: the total comes from composition, which
+    usually gives less than the sum. A new release of a stream replaces the previous one.
 
     Examples
     --------
@@ -68,16 +68,16 @@ class BudgetLedgerDisplay(OneAxes):
 
     @classmethod
     def from_ledger(cls, ledger, *, by="label", ax=None, name=None, **kwargs):
-        """Draw the history of a ledger.
+        """Plot the history of a ledger.
 
         Parameters
         ----------
         ledger : BudgetLedger, str or path-like
-            A path must be that of a ledger that exists.
+            Ledger, or the path of an existing one.
 
         by : {"label", "team"}, default="label"
-            What the charges are told apart by: their own label, or that of the ledger with which
-            they were made. Of more than eight, those with fewest charges are drawn as one.
+            Grouping of the charges: by their own label, or by the label of the ledger that made
+            them. If there are more than eight groups, those with the fewest charges are merged.
 
         ax, name, **kwargs
             See `plot`.
@@ -97,18 +97,18 @@ class BudgetLedgerDisplay(OneAxes):
         return display.plot(ax, name=name, **kwargs)
 
     def plot(self, ax=None, *, name=None, over="time", **kwargs):
-        """Draw.
+        """Draw the courses and the budget.
 
         Parameters
         ----------
         ax, name
-            As for `PrivacyProfileDisplay.plot`.
+            See `PrivacyProfileDisplay.plot`.
 
         over : {"time", "charge"}, default="time"
-            What the horizontal axis shows: times in UTC, or the number of charges.
+            Quantity on the horizontal axis: times in UTC or the number of charges.
 
         **kwargs : dict
-            For matplotlib's ``plot``, which draws the course of all charges together.
+            Keyword arguments of matplotlib's ``plot`` for the course of all charges together.
 
         Returns
         -------

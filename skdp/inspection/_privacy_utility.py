@@ -1,4 +1,4 @@
-"""Score against epsilon, and what privacy costs."""
+"""Plot of scores against epsilon."""
 
 import math
 import textwrap
@@ -16,38 +16,38 @@ from skdp.inspection._axes import OneAxes
 
 @dataclass(eq=False, repr=False)
 class PrivacyUtilityDisplay(OneAxes):
-    """Score against epsilon, beside scores without privacy, with what was spent.
+    """Plot of scores against epsilon, with scores without privacy for comparison.
 
-    Make one with `from_search`, `from_cv_results`, `from_estimators` or from numbers.
+    Use `from_search`, `from_cv_results`, `from_estimators` or numbers to create a display.
 
-    Privacy: the picture shows the numbers that it is given. Those of a private search are released
-    under its guarantee. All others must come from rows that are public, such as public test rows:
-    an exact score of private rows is a release that no guarantee covers.
+    Privacy: the plot shows the given numbers. Those of a private search are released under its
+    guarantee. All others must come from public rows, such as public test rows: an exact score of
+    private rows is a release that no guarantee covers.
 
     Parameters
     ----------
     epsilons : array-like of shape (n_epsilons,)
 
     scores : array-like of shape (n_epsilons,)
-        NaN where there is none.
+        Scores; NaN if missing.
 
     errors : array-like of shape (n_epsilons,), default=None
-        Standard error of each score; the bars.
+        Standard errors of the scores, drawn as bars.
 
     bands : array-like of shape (2, n_epsilons), default=None
-        Low and high ends of a band.
+        Lower and upper ends of a band.
 
     references : dict of str to float, default=None
         Scores without privacy, by name.
 
     target : float, default=None
-        Score that a model was to reach.
+        Target score.
 
     chosen : float, default=None
-        Epsilon that was chosen.
+        Selected epsilon.
 
     price : str, default=None
-        What was spent for all that is shown, in words.
+        Text about the privacy budget spent on the shown scores.
 
     score_name : str, default="score"
 
@@ -58,18 +58,18 @@ class PrivacyUtilityDisplay(OneAxes):
     ax_ : matplotlib Axes
 
     lines_ : list of matplotlib Line2D
-        The curve, then the references in their order.
+        The curve, then the references in the order given.
 
     errors_ : matplotlib ErrorbarContainer or None
 
     band_ : matplotlib PolyCollection or None
 
     chosen_ : matplotlib Line2D or None
-        The mark of the epsilon that was chosen.
+        The mark of the selected epsilon.
 
     See Also
     --------
-    skdp.model_selection.DPEpsilonSearch : Finds the least epsilon that reaches a target.
+    skdp.model_selection.DPEpsilonSearch : Find the smallest epsilon that reaches a target score.
 
     Examples
     --------
@@ -94,16 +94,16 @@ class PrivacyUtilityDisplay(OneAxes):
 
     @classmethod
     def from_search(cls, search, *, references=None, ax=None, name=None, **kwargs):
-        """Draw the stages of a search for the least epsilon.
+        """Plot the stages of a search for the smallest epsilon.
 
         Parameters
         ----------
         search : DPEpsilonSearch
-            Fitted. Its noisy scores, the target and what was spent are released, so that the
-            picture costs nothing more.
+            Fitted search. Its noisy scores, the target and the budget spent are released, so the
+            plot costs nothing more.
 
         references : dict of str to float, default=None
-            Scores without privacy, of public rows.
+            Scores without privacy on public rows.
 
         ax, name, **kwargs
             See `plot`.
@@ -115,7 +115,7 @@ class PrivacyUtilityDisplay(OneAxes):
         stages = getattr(search, "stages_", None)
         if not stages:
             raise ValueError(
-                f"search must be a fitted DPEpsilonSearch, with stages_; got {short_repr(search)}."
+                f"search must be a fitted DPEpsilonSearch with stages_; got {short_repr(search)}."
             )
         missed, spent = "" if search.reached_ else "target not reached; ", search.spent_
         point = f"epsilon={spent.epsilon:.3g}, delta={spent.delta:.3g}"
@@ -138,17 +138,16 @@ class PrivacyUtilityDisplay(OneAxes):
     def from_cv_results(
         cls, search, *, parameter="epsilon", references=None, ax=None, name=None, **kwargs
     ):
-        """Draw what a search of scikit-learn found on public rows.
+        """Plot the results of a scikit-learn search on public rows.
 
         Parameters
         ----------
         search : GridSearchCV, RandomizedSearchCV or dict
-            Fitted on rows that are public, with epsilon among its parameters; or its
-            ``cv_results_``. Where other parameters were searched, too, the best mean score of each
-            epsilon is shown.
+            Search over epsilon that was fitted on public rows, or its ``cv_results_``. If other
+            parameters were searched too, the best mean score of each epsilon is shown.
 
         parameter : str, default="epsilon"
-            Name of epsilon among the parameters, such as "model__epsilon".
+            Name of the epsilon parameter, such as "model__epsilon".
 
         references : dict of str to float, default=None
             Scores without privacy.
@@ -162,8 +161,8 @@ class PrivacyUtilityDisplay(OneAxes):
 
         Notes
         -----
-        **The rows must be public.** On private rows ``cv_results_`` is a table of exact functions
-        of them, whatever its fits are charged, and so is this picture.
+        **The rows must be public.** On private rows, ``cv_results_`` and this plot contain exact
+        functions of the rows, which no charge of the fits covers.
         """
         results = getattr(search, "cv_results_", search)
         try:
@@ -192,19 +191,19 @@ class PrivacyUtilityDisplay(OneAxes):
     def from_estimators(
         cls, estimators, X, y, *, scoring=None, references=None, ax=None, name=None, **kwargs
     ):
-        """Draw scores of fitted estimators on public rows.
+        """Plot scores of fitted estimators on public rows.
 
         Parameters
         ----------
         estimators : list of estimators
-            Fitted, each with a parameter ``epsilon``, itself or in one of its steps. Those of
-            equal epsilons are averaged, and their standard errors are the bars.
+            Fitted estimators with a parameter ``epsilon``, their own or that of one step. Scores
+            at equal epsilons are averaged, and their standard errors are drawn as bars.
 
         X, y : array-like
-            Rows and targets that are public.
+            Public rows and targets.
 
         scoring : str or callable, default=None
-            Name of a scoring of scikit-learn's, or ``scoring(estimator, X, y)``. None is the
+            Name of a scikit-learn scorer, or ``scoring(estimator, X, y)``. None uses the
             estimator's ``score``.
 
         references : dict of str to estimator or float, default=None
@@ -241,18 +240,18 @@ class PrivacyUtilityDisplay(OneAxes):
         return display.plot(ax, name=name, **kwargs)
 
     def plot(self, ax=None, *, name=None, **kwargs):
-        """Draw.
+        """Draw the scores.
 
         Parameters
         ----------
         ax
-            As for `PrivacyProfileDisplay.plot`.
+            See `PrivacyProfileDisplay.plot`.
 
         name : str, default=None
-            Name of the curve in the legend. None is "private".
+            Name of the curve in the legend. None means "private".
 
         **kwargs : dict
-            For matplotlib's ``plot``, which draws the curve.
+            Keyword arguments of matplotlib's ``plot`` for the curve.
 
         Returns
         -------
@@ -279,7 +278,7 @@ class PrivacyUtilityDisplay(OneAxes):
         if self.chosen is not None:
             label = f"chosen: epsilon {self.chosen:.3g}"
             self.chosen_ = ax.axvline(self.chosen, color=color, linestyle=":", label=label)
-        ax.set(xscale="log", xlabel="epsilon; less is more private", ylabel=self.score_name)
+        ax.set(xscale="log", xlabel="epsilon; lower is more private", ylabel=self.score_name)
         ax.set_xticks(epsilons, [f"{epsilon:.3g}" for epsilon in epsilons])
         if ax.get_autoscalex_on() and epsilons[0] == epsilons[-1]:
             ax.set_xlim(epsilons[0] / 2, 2 * epsilons[0])  # one point has no range of its own
@@ -290,7 +289,7 @@ class PrivacyUtilityDisplay(OneAxes):
         return self
 
     def _checked(self):
-        """Numbers to draw, in the order of epsilon."""
+        """Check the numbers and return them in the order of epsilon."""
         epsilons = _numbers("epsilons", self.epsilons)
         if epsilons.ndim != 1 or not len(epsilons):
             raise ValueError(
@@ -316,14 +315,12 @@ def _numbers(name, values, shape=None):
     except (TypeError, ValueError):
         found = np.empty(0)
     if shape is not None and found.shape != shape:
-        raise ValueError(
-            f"{name} must hold numbers in the shape {shape}; got {short_repr(values)}."
-        )
+        raise ValueError(f"{name} must hold numbers of shape {shape}; got {short_repr(values)}.")
     return found
 
 
 def _best(scores):
-    """Place of the highest score that is one; the first where there is none."""
+    """Return the index of the highest finite score, or 0 if there is none."""
     return int(np.nanargmax(scores)) if np.isfinite(scores).any() else 0
 
 
@@ -333,7 +330,7 @@ def _epsilon_of(estimator):
     full = "epsilon" if "epsilon" in params else named[0] if len(named) == 1 else None
     if full is None:
         raise ValueError(
-            "estimators must have one parameter epsilon each, themselves or in one step; "
+            "estimators must each have one parameter epsilon, their own or that of one step; "
             f"got {short_repr(estimator)}."
         )
     return float(params[full])

@@ -1,4 +1,4 @@
-"""Privacy profiles side by side."""
+"""Plot of privacy profiles."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ _MOST_EPSILON = 100.0
 
 @dataclass(eq=False, repr=False)
 class PrivacyProfileDisplay(OneAxes):
-    """Privacy profiles: for every epsilon the least delta that guarantees prove, side by side.
+    """Plot of privacy profiles: the smallest proven delta of guarantees for every epsilon.
 
-    Make one with `from_guarantees` or `from_estimator`. A curve that lies below another one
-    everywhere promises more. Where curves cross, neither promises more: which one suits depends on
-    the epsilon or the delta that matters.
+    Use `from_guarantees` or `from_estimator` to create a display. A curve below another everywhere
+    is the stronger guarantee. If curves cross, neither guarantee is stronger: the choice depends
+    on the relevant epsilon or delta.
 
-    Privacy: guarantees are public, and so is the picture.
+    Privacy: guarantees are public, and so is the plot.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ class PrivacyProfileDisplay(OneAxes):
     ax_ : matplotlib Axes
 
     lines_ : list of matplotlib Line2D
-        Curves, in the order of the guarantees.
+        Curves in the order of the guarantees.
 
     points_ : list of matplotlib Line2D
-        Points (epsilon, delta) that guarantees with a positive delta state.
+        Stated points (epsilon, delta) of guarantees with a positive delta.
 
     See Also
     --------
-    skdp.privacy.Guarantee.delta_at : One value of a profile.
+    skdp.privacy.Guarantee.delta_at : Values of a profile.
 
     Examples
     --------
@@ -66,15 +66,15 @@ class PrivacyProfileDisplay(OneAxes):
 
     @classmethod
     def from_guarantees(cls, guarantees, *, max_epsilon=None, ax=None, name=None, **kwargs):
-        """Draw the profiles of guarantees.
+        """Plot the profiles of guarantees.
 
         Parameters
         ----------
         guarantees : dict of str to Guarantee, list of Guarantee, or Guarantee
-            Those of a list are labelled by what they promise.
+            Guarantees to compare. In a list, their text serves as label.
 
         max_epsilon : float, default=None
-            Where the horizontal axis ends. None shows all that the guarantees state.
+            End of the horizontal axis. None shows all epsilons that the guarantees state.
 
         ax, name, **kwargs
             See `plot`.
@@ -93,15 +93,15 @@ class PrivacyProfileDisplay(OneAxes):
 
     @classmethod
     def from_estimator(cls, estimator, *, max_epsilon=None, ax=None, name=None, **kwargs):
-        """Draw the profile of what a fitted estimator promises.
+        """Plot the profile of the guarantee of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted, with a ``guarantee_``: a model, a transformer, a pipeline or a search.
+            Fitted model, transformer, pipeline or search with ``guarantee_``.
 
         max_epsilon, ax, name, **kwargs
-            As for `from_guarantees`.
+            See `from_guarantees`.
 
         Returns
         -------
@@ -112,18 +112,18 @@ class PrivacyProfileDisplay(OneAxes):
         return cls.from_guarantees(named, max_epsilon=max_epsilon, ax=ax, name=name, **kwargs)
 
     def plot(self, ax=None, *, name=None, **kwargs):
-        """Draw.
+        """Draw the profiles.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            None makes a figure.
+            Axes to draw on. None creates a figure.
 
         name : str, default=None
-            Title.
+            Title of the axes.
 
         **kwargs : dict
-            For matplotlib's ``plot``, which draws the curves.
+            Keyword arguments of matplotlib's ``plot`` for the curves.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class PrivacyProfileDisplay(OneAxes):
             ylim=(floor, 2.0),
             xlim=(0.0, self.epsilons[-1]),
             xlabel=f"epsilon ({one.adjacency}, one {one.unit})",
-            ylabel="delta; less is more private",
+            ylabel="delta; lower is more private",
         )
         ax.legend(fontsize="small")
         return self
@@ -165,30 +165,30 @@ def _named(guarantees):
         or not all(isinstance(one, Guarantee) for one in guarantees.values())
     ):
         raise ValueError(
-            "guarantees must be guarantees, in a list or in a dict by name, such as "
+            "guarantees must be a Guarantee, a list of them or a dict by name, such as "
             f"{{'model': model.guarantee_}}; got {short_repr(guarantees)}."
         )
     if len({(one.adjacency, one.unit) for one in guarantees.values()}) > 1:
         raise ValueError(
-            "guarantees must be for one unit and one adjacency to be compared; "
-            "to_replace_one of one under 'add-remove' states what it means under 'replace-one'."
+            "guarantees must have the same unit and adjacency; convert those under 'add-remove' "
+            "to 'replace-one' with to_replace_one."
         )
     return guarantees
 
 
 def _title(guarantee):
-    """What a guarantee promises, without how it does."""
+    """Return the text of a guarantee without its mechanism."""
     return str(guarantee).partition(" when ")[0] if isinstance(guarantee, Guarantee) else ""
 
 
 def _floor(guarantees):
-    """Least delta that is drawn."""
+    """Return the smallest delta to draw."""
     stated = [one.delta for one in guarantees if getattr(one, "delta", 0.0) > 0.0]
     return min([1e-10, *(0.01 * delta for delta in stated)]) if stated else _FLOOR
 
 
 def _far(guarantees):
-    """Epsilon at which all have come to the least delta that is drawn, or to where they state."""
+    """Return the epsilon at which all profiles reach the smallest delta or their stated point."""
     floor = _floor(guarantees)
     reached = [one.epsilon_at(floor) for one in guarantees]
     ends = [epsilon for epsilon in reached if epsilon <= _MOST_EPSILON]  # a point has none

@@ -1,4 +1,4 @@
-"""A network as a picture: nodes, links, and how fast nodes agree."""
+"""Plot of a network and of how fast its nodes reach consensus."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -17,20 +17,20 @@ _FEWEST_ROUNDS = 10
 
 @dataclass(eq=False, repr=False)
 class TopologyDisplay:
-    """Nodes and links of a network, and how far nodes are from their mean after each round.
+    """Plot of a network, and of the distance of its nodes from their mean after each round.
 
-    Make one with `from_topology` or `from_estimator`.
+    Use `from_topology` or `from_estimator` to create a display.
 
     Parameters
     ----------
     topology : Topology or MixingSchedule
 
     consensus : ndarray of shape (n_rounds + 1,)
-        Distance of the nodes from their mean that is left by mixing alone, from round 0 on.
+        Distance of the nodes from their mean by mixing alone, from round 0 on.
 
     node_distances : ndarray of shape (n_nodes,), default=None
-        Distance of the parameters of each node from their mean, which colours the nodes. None
-        draws all in one colour.
+        Distance of the parameters of each node from their mean, shown by colour. None draws all
+        nodes in one colour.
 
     Attributes
     ----------
@@ -44,14 +44,14 @@ class TopologyDisplay:
     links_ : matplotlib LineCollection
 
     names_ : list of matplotlib Text
-        Names of the nodes, empty if they are not shown.
+        Names of the nodes; empty if they are not shown.
 
     line_ : matplotlib Line2D
-        The consensus.
+        The consensus curve.
 
     See Also
     --------
-    skdp.topology.make_topology : Networks by name, of a graph or of matrices.
+    skdp.topology.make_topology : Make a network from a name, a graph or matrices.
 
     Examples
     --------
@@ -72,15 +72,15 @@ class TopologyDisplay:
 
     @classmethod
     def from_topology(cls, topology, *, n_rounds=None, ax=None, name=None, **kwargs):
-        """Draw a network.
+        """Plot a network.
 
         Parameters
         ----------
         topology : Topology or MixingSchedule
 
         n_rounds : int, default=None
-            Rounds of the consensus. None shows as many, from 10 to 1,000, as bring nodes a hundred
-            times nearer to each other by the spectral gap.
+            Rounds of the consensus curve. None chooses, from 10 to 1,000, the number that reduces
+            distances by a factor of 100 according to the spectral gap.
 
         ax, name, **kwargs
             See `plot`.
@@ -101,15 +101,15 @@ class TopologyDisplay:
 
     @classmethod
     def from_estimator(cls, estimator, *, n_rounds=None, ax=None, name=None, **kwargs):
-        """Draw the network of a fitted model, with how far its nodes are apart.
+        """Plot the network of a fitted model and the distances between its nodes.
 
         Parameters
         ----------
         estimator : DistributedDPClassifier
-            Fitted. Only what is public or released is shown.
+            Fitted model. Only public or released values are shown.
 
         n_rounds : int, default=None
-            Rounds of the consensus. None shows those of the model, 10 at least and 1,000 at most.
+            Rounds of the consensus curve. None uses the rounds of the model, from 10 to 1,000.
 
         ax, name, **kwargs
             See `plot`.
@@ -131,25 +131,25 @@ class TopologyDisplay:
         return display.plot(ax, name=name, **kwargs)
 
     def plot(self, ax=None, *, name=None, positions=None, show_names=None, **kwargs):
-        """Draw.
+        """Draw the network and the consensus curve.
 
         Parameters
         ----------
         ax : two matplotlib Axes, default=None
-            For the network and for the consensus. None makes a figure with both.
+            Axes for the network and for the consensus curve. None creates a figure with both.
 
         name : str, default=None
             Title of the network.
 
         positions : array-like of shape (n_nodes, 2), default=None
-            Where nodes are drawn, such as on a map. None puts a ring and networks of more than
-            500 nodes onto a circle, and leaves others to networkx.
+            Coordinates of the nodes, such as on a map. None draws rings and networks of more than
+            500 nodes on a circle, and uses a layout of networkx otherwise.
 
         show_names : bool, default=None
-            Whether to write names beside nodes. None does for up to 40 nodes.
+            Whether to write names beside nodes. None writes them for up to 40 nodes.
 
         **kwargs : dict
-            For matplotlib's ``scatter``, which draws the nodes.
+            Keyword arguments of matplotlib's ``scatter`` for the nodes.
 
         Returns
         -------
@@ -218,7 +218,7 @@ def _checked_positions(topology, positions):
         found = np.empty(0)
     if found.shape != (n_nodes, 2) or not np.isfinite(found).all():
         raise ValueError(
-            f"positions must hold two finite numbers a node, shape ({n_nodes}, 2); "
+            f"positions must hold two finite numbers per node, shape ({n_nodes}, 2); "
             f"got {short_repr(positions)}."
         )
     return found

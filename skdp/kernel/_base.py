@@ -1,4 +1,4 @@
-"""What regressors on kernels share: a kernel, public bounds of the target, and predictions."""
+"""Base of kernel regressors: a kernel, public bounds of the target, and predictions."""
 
 import os
 from dataclasses import replace
@@ -60,7 +60,7 @@ class KernelFeatures:
     def _check_features(self):
         if isinstance(self.gamma, str) and not is_auto(self.gamma):
             raise ValueError(
-                "gamma must be 'auto' or a positive number, chosen without a look at the data; "
+                "gamma must be 'auto' or a positive number, chosen without using the data; "
                 f"got {short_repr(self.gamma)}."
             )
         check_kernel(self.kernel, 1.0 if is_auto(self.gamma) else self.gamma, self.nu)
@@ -124,8 +124,8 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``.
 
-        This costs no privacy, except with ``release="query"``: there each row that was not asked
-        for before counts as one of the ``n_queries``.
+        This costs no privacy, except with ``release="query"``: there each row that was not
+        predicted before counts toward ``n_queries``.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
         Raises
         ------
         BudgetExceededError
-            If fewer queries are left than there are new rows. Then no row is answered.
+            If there are more new rows than queries left. No row is predicted then.
         """
         X = self.validated(X)
         if isinstance(self._predictor, QueryAnswers):
@@ -161,7 +161,7 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
         elif not is_auto(self.residual_cap):
             raise ValueError(
                 "residual_cap must be 'auto' with y_bounds='auto': it is in units of the target, "
-                f"whose size is not known beforehand; got {short_repr(self.residual_cap)}."
+                f"whose scale is not known in advance; got {short_repr(self.residual_cap)}."
             )
 
     @property

@@ -39,26 +39,24 @@ _LIMIT_STREAMS = 3  # of random numbers: features, noise, bounds
 
 
 def check_users(model):
-    """Check that all which is released is a sum over records, where they have owners."""
+    """Check that all releases are sums over records, if rows belong to users."""
     if model.release == "query":
         why = (
-            "release='query', whose noise is for one row's change of an exact minimiser. Use "
+            "release='query', whose noise covers the effect of one row on an exact minimiser. Use "
             "release='features' with a positive delta"
         )
     elif model.delta == 0.0:
-        why = (
-            "delta=0, where a random term in the objective protects one row. Use a positive delta"
-        )
+        why = "delta=0, whose random term in the objective protects one row. Use a positive delta"
     elif model.mechanism not in ("auto", *OF_USERS):
         why = (
-            f"mechanism={short_repr(model.mechanism)}, whose noise is for one row's change of a "
-            "minimiser. Use mechanism='gradient'"
+            f"mechanism={short_repr(model.mechanism)}, whose noise covers the effect of one row "
+            "on a minimiser. Use mechanism='gradient'"
         )
     else:
         return
     raise ValueError(
-        f"groups must be None with {why}, or give each user at most so many rows by "
-        "skdp.preprocessing.bound_contributions; got ids of users."
+        f"groups must be None with {why}, or limit the rows of each user with "
+        "skdp.preprocessing.bound_contributions; got user IDs."
     )
 
 
@@ -67,8 +65,8 @@ def check_loss(model):
     if model.loss == "squared" and model.adjacency == "add-remove":
         raise ValueError(
             "loss must not be 'squared' under adjacency='add-remove': a record's residual "
-            "is unbounded where the number of rows is private, so that no finite noise "
-            "would do. Use loss='huber' or adjacency='replace-one'; got 'squared'."
+            "is unbounded if the number of rows is private, so no finite noise "
+            "suffices. Use loss='huber' or adjacency='replace-one'; got 'squared'."
         )
 
 
@@ -91,8 +89,7 @@ def check_mechanism(model):
     if model.loss == "squared" and model.mechanism in ("gradient", "objective"):
         raise ValueError(
             f"loss must be 'auto' or 'huber' with mechanism={short_repr(model.mechanism)}, "
-            "which caps "
-            "residuals; got 'squared'."
+            "which caps residuals; got 'squared'."
         )
 
 
@@ -102,16 +99,16 @@ def check_paper(model):
         return
     if model.release != "query":
         why = (
-            "with release='features': the paper's lemma is about the exact minimiser, and its one "
+            "with release='features': the paper's lemma is for the exact minimiser, and its "
             "scalar noise protects one prediction, not a function. Use release='query'"
         )
     elif model.adjacency != "replace-one":
         why = (
-            "under adjacency='add-remove': the paper's lemma is about a public number of rows, "
-            "and where it is private the residual of a record with squared loss has no bound"
+            "under adjacency='add-remove': the paper's lemma assumes a public number of rows; "
+            "with a private one the residual of a record with squared loss is unbounded"
         )
     elif model.loss == "huber":
-        why = "with loss='huber': the paper's lemma is about the squared loss"
+        why = "with loss='huber': the paper's lemma is for the squared loss"
     else:
         return
     raise ValueError(f"sensitivity must be 'tight' {why}; got 'paper'.")
@@ -121,8 +118,8 @@ def check_queries(model):
     """Check that the number of answers is declared."""
     if model.n_queries is None:
         raise ValueError(
-            "n_queries must be given with release='query': every predicted row costs "
-            "budget. Use release='features' for predictions without end; got None."
+            "n_queries must be given with release='query': every prediction costs "
+            "budget. Use release='features' for unlimited predictions; got None."
         )
     positive_int(n_queries=model.n_queries)
     if model.mechanism != "auto":
@@ -188,7 +185,7 @@ def _plan_queries(model, target, n_samples, n_features):
         unit = " times x_norm^2" if model.kernel == "linear" else ""
         raise ValueError(
             f"alpha must be at most the number of rows, {n_samples},{unit} with "
-            f"sensitivity='paper', whose lemma asks for lam <= 1; got {short_repr(model.alpha)}."
+            f"sensitivity='paper', whose lemma requires lam <= 1; got {short_repr(model.alpha)}."
         )
     release = _queries.ExactQueries.plan(
         target,
@@ -208,19 +205,20 @@ def _plan_queries(model, target, n_samples, n_features):
 class DPKernelRidge(BaseKernelRegressor):
     """Kernel ridge regression with differential privacy.
 
-    Either the function is released once, on random features, and predicts any number of rows; or
-    an exact kernel stays with the curator, and answers a fixed number of queries with noise.
+    With ``release="features"`` the function is released once, on random features, and predicts any
+    number of rows. With ``release="query"`` an exact kernel expansion stays with the curator and
+    answers a fixed number of queries with noise.
 
     Parameters
     ----------
     epsilon : float or "auto", default=1.0
-        Budget of one fit, all predictions included. "auto" is the rule of Nie and Wang,
-        ``n_samples ** -min(1/3, 4r/(3+6r))`` with ``r = source_smoothness``, corrected as
-        :func:`~skdp.kernel.papers.epsilon_rule` says. It reads the number of rows and
-        needs "replace-one".
+        Privacy budget of one fit, including all predictions. "auto" is the rule of Nie and Wang,
+        ``n_samples ** -min(1/3, 4r/(3+6r))`` with ``r = source_smoothness``, corrected as in
+        :func:`~skdp.kernel.papers.epsilon_rule`. It uses the number of rows and requires
+        "replace-one".
 
     delta : float, default=0.0
-        0 is pure differential privacy; a positive number, well below one over the number of
+        0 gives pure differential privacy. A positive value, well below one over the number of
         rows, allows Gaussian noise, which costs far less accuracy here.
 
     kernel : {"rbf", "laplacian", "matern", "linear"}, default="rbf"
@@ -228,121 +226,121 @@ class DPKernelRidge(BaseKernelRegressor):
         ``1/gamma``, or ``<x, y>``.
 
     gamma : float or "auto", default="auto"
-        Public: chosen without a look at the data. "auto" is for rows in ``[-1, 1]^d``, scaled by
-        public bounds, and for sparse rows of norm 1: see
-        :func:`~skdp.rows.automatic_gamma`, which reads the number of columns and whether
-        ``X`` is a sparse matrix. Entries beyond 64 length scales (many more with few features)
-        are cut.
+        Public: chosen without using the data. "auto" is for rows in ``[-1, 1]^d``, scaled by
+        public bounds, and for sparse rows of norm 1; see :func:`~skdp.rows.automatic_gamma`, which
+        uses the number of columns and whether ``X`` is a sparse matrix. Entries beyond 64 length
+        scales (many more with few features) are clipped.
 
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
 
     alpha : float or "auto", default="auto"
-        Strength of the penalty as in :class:`~sklearn.kernel_ridge.KernelRidge`. "auto" follows
-        from the noise, by public numbers; the gradient mechanism has no penalty then. For queries
-        it must be large enough for floating point: 1e-4 times the number of rows always suffices,
-        up to 20,000 rows of 1,000 columns.
+        Regularisation strength, as in :class:`~sklearn.kernel_ridge.KernelRidge`. "auto" is set
+        from the noise, by public numbers; the gradient mechanism then has no penalty. With
+        ``release="query"`` it must be large enough for floating point: 1e-4 times the number of
+        rows always suffices, up to 20,000 rows of 1,000 columns.
 
     release : {"features", "query"}, default="features"
         "features" releases the whole function. "query" keeps an exact kernel expansion, which
-        holds the training data, and adds noise to each predicted row.
+        contains the training data, and adds noise to each prediction.
 
     mechanism : {"auto", "gradient", "sufficient_statistics", "objective", "output"}, \
             default="auto"
-        How "features" releases: by noisy gradients, by noisy second moments and products with
-        the targets, by a random linear term in the objective, or by noise on the minimiser. "auto"
-        is "objective" for ``delta=0`` and "gradient" otherwise; with ``loss="squared"`` it is
+        Mechanism of "features": noisy gradients; noisy second moments and products with the
+        targets; a random linear term in the objective; or noise on the minimiser. "auto" is
+        "objective" for ``delta=0`` and "gradient" otherwise; with ``loss="squared"`` it is
         "output" and "sufficient_statistics".
 
     loss : {"auto", "squared", "huber"}, default="auto"
-        "huber" is half the square up to ``residual_cap`` and straight beyond. "squared" has the
-        sensitivity of the paper's Lemma 2, sharpened; under "add-remove" it has none. "auto" is
-        "squared" for sufficient statistics, and for queries with ``epsilon="auto"`` or
-        ``sensitivity="paper"``, which are about it; otherwise "huber", which is the more accurate.
+        "huber" is half the square up to ``residual_cap`` and linear beyond. "squared" has the
+        sensitivity of the paper's Lemma 2, sharpened; under "add-remove" its sensitivity is
+        unbounded. "auto" is "squared" for sufficient statistics, and for queries with
+        ``epsilon="auto"`` or ``sensitivity="paper"``, which assume it; otherwise it is "huber",
+        which is more accurate.
 
     residual_cap : float or "auto", default="auto"
-        Largest slope of Huber's loss, in units of the target. "auto" follows from the released
-        variance of the targets with ``mechanism="gradient"`` and with ``delta=0``; otherwise
-        it is an eighth of the range of ``y_bounds``.
+        Largest slope of the Huber loss, in units of the target. "auto" is set from the released
+        variance of the targets with ``mechanism="gradient"`` and with ``delta=0``; otherwise it is
+        an eighth of the range of ``y_bounds``.
 
     sensitivity : {"tight", "paper"}, default="tight"
-        Bound behind the noise of queries: the exact one, or that of the paper's Lemma 2 with
-        ``R = M / sqrt(lam)``, which is at least 2 and up to 8 times as large. "paper" is for
-        ``release="query"``, the squared loss (which "auto" is then), "replace-one" and an
-        ``alpha`` of at most the number of rows, for which alone it is proved.
+        Sensitivity bound for the noise of queries. "tight" is exact. "paper" is Lemma 2 of the
+        paper with ``R = M / sqrt(lam)``, which is 2 to 8 times as large. It requires
+        ``release="query"``, the squared loss (then the "auto" choice), "replace-one" and an
+        ``alpha`` of at most the number of rows, because it is proved only there.
 
     n_components : int or "auto", default="auto"
-        Number of random features; they come in pairs, so that an odd number is rounded up.
-        "auto" grows with the number of rows, where that is public, times the budget: up to 1000,
-        by ``automatic_components`` for a positive delta and otherwise by
-        ``pure_components``.
+        Number of random features. They come in pairs, so an odd number is rounded up. "auto" grows
+        with the budget times the number of rows, if that is public, up to 1000: by
+        ``automatic_components`` for a positive delta and by ``pure_components`` otherwise.
 
     orthogonal : bool, default=True
-        Draw frequencies in orthogonal groups, for a better approximation of the kernel.
+        Whether to draw frequencies in orthogonal groups, for a better approximation of the kernel.
 
     y_bounds : (float, float) or "auto", default=None
-        Public bounds of the target. Targets outside are clipped; predictions stay within. "auto"
-        releases them first, for 5 % of the squared mu of the budget, or 10 % of a pure epsilon: a
-        low and a high quantile, as far out as the number of rows times this share allows, and
-        moved outwards somewhat. Fewer rows take up to half of the budget, and if this tells no
-        quantiles, bounds follow from the median and the median distance from it. None is "auto"
-        under "replace-one" where the budget and the number of rows are enough for that and
-        ``residual_cap`` is "auto", and otherwise (-1, 1), with a warning.
+        Public bounds of the target. Targets are clipped to them; predictions stay within. "auto"
+        releases bounds first, for 5 % of the squared mu of the budget, or 10 % of a pure epsilon:
+        a low and a high quantile, as extreme as the number of rows times this share allows, moved
+        outwards somewhat. With fewer rows this takes up to half of the budget. If that is not
+        enough for the quantiles, bounds are computed from the median and the median absolute
+        deviation. None is "auto" under "replace-one" if the budget and the number of rows
+        suffice and ``residual_cap`` is "auto", and otherwise (-1, 1), with a warning.
 
     y_search_range : (float, float), default=(-1e12, 1e12)
-        Public range in which bounds are looked for. It may be far too wide: its cells widen
-        with the distance from 0, by half a percent of it each. Where ``y_bounds_`` ends at an end
-        of it, targets may lie beyond and are clipped, and a warning says so.
+        Public range that is searched for bounds. It may be far too wide: the width of its cells is
+        half a percent of their distance from 0. If ``y_bounds_`` reaches an end of it, targets may
+        lie beyond and are clipped, and a warning says so.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row, for the linear kernel only: longer rows
-        are scaled back. The other kernels need none.
+        Public bound on the Euclidean norm of a row, for the linear kernel only. Rows with a larger
+        norm are scaled down to it. The other kernels need no bound.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+        Definition of neighbouring data sets. Under "replace-one" the number of rows is public.
 
     n_queries : int, default=None
-        Number of different rows that ``release="query"`` predicts in the life of the fitted
-        model. `score` predicts too.
+        Number of distinct rows that ``release="query"`` predicts over the life of the fitted
+        model. `score` also predicts.
 
     source_smoothness : float, default=0.5
-        Declared smoothness ``r`` of the regression function, for ``epsilon="auto"``: it lies in
-        the range of the r-th power of the kernel's integral operator.
+        Declared smoothness ``r`` of the regression function, for ``epsilon="auto"``: the function
+        lies in the range of the r-th power of the integral operator of the kernel.
 
     max_sample_weight : float, default=None
-        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
-        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
-        does nothing.
+        Public upper bound on ``sample_weight``, from 1e-6 to 1e6; larger weights are clipped to
+        it. The noise is proportional to it. None uses 1 and warns in a fit with weights. Ignored
+        without weights.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible
-        and void of privacy, for tests and figures. Frequencies have a stream of their own.
+        None draws the noise from the operating system. Any other value makes the noise
+        reproducible and voids the privacy; use it for tests and figures. Frequencies use a
+        separate random stream.
 
     ledger : BudgetLedger or path, default=None
-        Budget that each fit is charged to before it uses the data.
+        Budget ledger that each fit is charged to before it uses the data.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_components,), or ``(n_features_in_,)`` for the linear kernel
-        Weights of the features, for targets in units of half their range around its middle;
-        only with ``release="features"``. Released under ``guarantee_``.
+        Weights of the features, for targets centred and in units of half their range; only with
+        ``release="features"``. Released under ``guarantee_``.
 
     intercept_ : float
-        Value that products of features and weights are added to, in the same units; only with
+        Constant added to the products of features and weights, in the same units; only with
         ``release="features"``. Released under ``guarantee_``.
 
     frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
 
     gamma_ : float
-        Width of the kernel, except for the linear one. Public.
+        Value of ``gamma`` in use, except for the linear kernel. Public.
 
     y_bounds_ : tuple of two floats
-        Bounds of the target in the fit. They are public where they are given; with "auto" they are
-        a release. Released under ``guarantee_``.
+        Bounds of the target in the fit: public if given, and a release with "auto". Released under
+        ``guarantee_``.
 
     guarantee_ : ApproxDP
-        What the fit promises, with its privacy profile. Public.
+        Guarantee of the fit, with its privacy profile. Public.
 
     n_features_in_ : int
         Number of features. Public.
@@ -357,34 +355,33 @@ class DPKernelRidge(BaseKernelRegressor):
     Notes
     -----
     **Privacy.** With ``release="features"`` everything that `fit` stores is public or a function
-    of releases that satisfy ``guarantee_`` together, whatever the data are. Predictions are
-    post-processing and free. With ``release="query"`` the same holds of the answers of `predict`;
-    the fitted object itself holds the training data under one private name, and so
-    does a pickle of it: neither may leave the curator. Copies within a process share one count
-    of queries; a row that comes again is answered as before, free of charge.
+    of releases that jointly satisfy ``guarantee_``, for any data. Predictions are post-processing
+    and cost no privacy. With ``release="query"`` the same holds for the predictions. The fitted
+    object and its pickles contain the training data under one private name: both must stay with
+    the curator. Copies within a process share one count of queries. A repeated row gets the same
+    answer at no cost.
 
     **Users.** With ``fit(X, y, groups=ids)`` neighbours differ in all rows of one user, who may
-    have any number. The rows of a user share a weight of 1. So a user adds to each sum the mean of
-    what these rows would add, which is bounded as one row is. Rules read the number of users in
-    place of the number of rows; it is public under "replace-one". ``y_bounds="auto"`` sees one row
-    of each user, drawn by a public key. How many rows a user has is private. This is possible for
-    sums over records: ``release="features"`` with a positive delta and ``mechanism`` "gradient" or
-    "sufficient_statistics". Otherwise use
-    :func:`~skdp.preprocessing.bound_contributions`.
+    have any number. The rows of a user share a weight of 1, so a user adds to each sum the mean
+    over their rows, with the same bound as one row. Rules use the number of users in place of the
+    number of rows; it is public under "replace-one". ``y_bounds="auto"`` uses one row of each
+    user, drawn by a public key. The number of rows of a user is private. This requires sums over
+    records: ``release="features"`` with a positive delta and ``mechanism`` "gradient" or
+    "sufficient_statistics". Otherwise use :func:`~skdp.preprocessing.bound_contributions`.
 
     **Weights.** ``sample_weight`` multiplies what a row adds to each sum that is released. The sum
     of weights takes 2 % of the budget where rules read the number of rows, and replaces it. The
     guarantee holds if each weight is a function of its own row and of public or released numbers;
     ``guarantee_`` states this as a caveat.
 
-    One random number that is added to the whole function, as in the paper's Lemma 1, would protect
+    One random number added to the whole function, as in the paper's Lemma 1, would protect
     nothing: it cancels in the difference of two predictions.
 
-    `score` compares predictions with targets that the caller passes. These must be public: a score
-    on private targets is an exact function of them, which no guarantee covers.
+    `score` compares predictions with the given targets, which must be public: a score on private
+    targets is an exact function of them and not covered by any guarantee.
     `~skdp.metrics.dp_evaluate` scores on private rows.
 
-    What the guarantee does not cover: the time `fit` takes, errors about malformed input, a
+    The guarantee does not cover the run time of `fit`, errors about malformed input, a
     `~skdp.exceptions.SolverError`, and other uses of the same data, such as cross-validation
     without a ledger.
 
@@ -404,7 +401,7 @@ class DPKernelRidge(BaseKernelRegressor):
     >>> X = rng.uniform(-1, 1, size=(5000, 2))
     >>> y = np.sin(3 * X[:, 0]) * X[:, 1]
     >>> model = DPKernelRidge(epsilon=1.0, delta=1e-6, y_bounds=(-1, 1)).fit(X[:4000], y[:4000])
-    >>> bool(model.score(X[4000:], y[4000:]) > 0.7)  # made-up rows are public
+    >>> bool(model.score(X[4000:], y[4000:]) > 0.7)  # the data are synthetic
     True
     """
 
@@ -486,7 +483,7 @@ class DPKernelRidge(BaseKernelRegressor):
         return super()._planned_release(target, n_features)
 
     def check_parameters(self):
-        """Check all that does not depend on the rows, but the owners of these."""
+        """Check all parameters that do not depend on the rows or their users."""
         one_of(RELEASES, release=self.release)
         one_of(MECHANISMS, mechanism=self.mechanism)
         one_of(LOSSES, loss=self.loss)
@@ -500,7 +497,7 @@ class DPKernelRidge(BaseKernelRegressor):
         self._cap()
         if is_auto(self.epsilon) and self.adjacency == "add-remove":
             raise ValueError(
-                "epsilon must be a number under adjacency='add-remove': the rule reads the "
+                "epsilon must be a number under adjacency='add-remove': the rule uses the "
                 "number of rows, which is private there; got 'auto'."
             )
         check_loss(self)
@@ -517,19 +514,19 @@ class DPKernelRidge(BaseKernelRegressor):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
-            Rows, or with ``release="features"`` what `~skdp.rows.row_source` takes.
+            Rows, or with ``release="features"`` any input of `~skdp.rows.row_source`.
 
         y : array-like of shape (n_samples,) or str
-            Targets, or the name of their column in ``X``. Those outside ``y_bounds`` are clipped.
+            Targets, or the name of their column in ``X``. Targets are clipped to ``y_bounds``.
 
         groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. None protects rows. See the notes above.
+            User ID of each row. The guarantee is then for users: it covers all rows of a user,
+            however many. None protects rows. See the notes above.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, at least 0, for ``release="features"``; those above
-            ``max_sample_weight`` count as that. A weight must be a function of its own row and of
-            public or released numbers. None is 1 for all.
+            Weight of each row, at least 0, for ``release="features"``; clipped to
+            ``max_sample_weight``. A weight must be a function of its own row and of public or
+            released numbers. None is 1 for all.
 
         Returns
         -------
@@ -540,7 +537,7 @@ class DPKernelRidge(BaseKernelRegressor):
         ValueError
             If a parameter or the input is invalid.
         BudgetExceededError
-            If the ledger cannot pay; the old model stays.
+            If the ledger cannot cover the charge; the previous model is kept.
         SolverError
             If the solution could not be certified; the ledger stays charged.
         """
@@ -551,14 +548,14 @@ class DPKernelRidge(BaseKernelRegressor):
                 check_users(self)
             if self.release == "query" and in_memory(X, y, groups) is None:
                 raise ValueError(
-                    "release must be 'features' for rows of a source: answers by query hold the "
-                    "rows in memory; got 'query'."
+                    "release must be 'features' if X is a source: 'query' holds the rows in "
+                    "memory; got 'query'."
                 )
             data = self._data(X, y, groups, sample_weight)
             if data.weights is not None and self.release == "query":
                 raise ValueError(
-                    "sample_weight must be None with release='query', whose noise is for one "
-                    "row's change of an exact minimiser; got weights."
+                    "sample_weight must be None with release='query', whose noise covers the "
+                    "effect of one row on an exact minimiser; got weights."
                 )
             X, y, users, n_units = data.X, data.y, data.users, data.n_units
             unit = "record" if users is None else "user"
@@ -589,7 +586,7 @@ class DPKernelRidge(BaseKernelRegressor):
         return self
 
     def _released(self, release, data, targets, gamma, feature_state, noise_state):
-        """What predicts: a function on features, or answers that hold the rows."""
+        """Predictor: a function on features, or query answers that hold the rows."""
         X = data.X
         if self.release == "query":
             X = _queries.KernelExpansion(X, self.kernel, gamma or 1.0, self.nu, self.x_norm)

@@ -550,10 +550,10 @@ class QueryAnswers:
             new = dict.fromkeys(short for short in shorts if short not in state.answers)
             if len(new) > self.remaining:
                 raise BudgetExceededError(
-                    f"Asked: answers for {len(new)} new rows. Left: {self.remaining} of "
-                    f"n_queries={self.plan.n_queries}. Ask for fewer, as rows answered before "
-                    "stay free, fit again with a larger n_queries, or release the function, whose "
-                    "predictions are unlimited. None was answered."
+                    f"Requested: {len(new)} new rows. Left: {self.remaining} of "
+                    f"n_queries={self.plan.n_queries}. No row was predicted. Repeated rows are "
+                    "free. Predict fewer rows, fit again with a larger n_queries, or use "
+                    "release='features' for unlimited predictions."
                 )
             for i, (key, short) in enumerate(zip(keys, shorts, strict=True)):
                 if state.answers.get(short) is None:
@@ -778,7 +778,7 @@ class ExactQueries:
             refuse_rows(n_samples, self._dual.most_rows(self._tolerance), adjacency)
         elif not self.is_certain(n_samples):
             raise ValueError(
-                f"alpha must be larger for {n_samples} rows, as floating point could not "
+                f"alpha must be larger for {n_samples} rows, because floating point could not "
                 f"certify the solution; got {given}."
             )
         check_memory(

@@ -1,7 +1,7 @@
-"""How far apart the regularised minimisers of neighbours are, and the penalty that fits noise.
+"""Sensitivity of regularised minimisers, and penalties that match the noise.
 
-The objective is ``sum_i loss(f(x_i) - y_i) + penalty/2 ||f||^2`` where the loss is ``r^2 / 2`` or
-Huber's: exact kernels and random features are two spaces of functions for it.
+The objective is ``sum_i loss(f(x_i) - y_i) + penalty/2 ||f||^2`` with loss ``r^2 / 2`` or Huber's.
+Exact kernels and random features are two function spaces for it.
 """
 
 import math
@@ -23,7 +23,7 @@ _LIMIT_PENALTIES = 1e-6, 1e12
 def ridge_norm_bound(
     *, n_samples: float, penalty: float, y_bound: float, kappa: float = 1.0
 ) -> float:
-    """Largest RKHS norm of a kernel ridge regression.
+    """Return the largest RKHS norm of a kernel ridge regression.
 
     Parameters
     ----------
@@ -74,16 +74,16 @@ def ridge_sensitivity(
     huber_width: float | None = None,
     bound: str = "tight",
 ) -> float:
-    """Largest RKHS distance between the regressions of two neighbouring data sets.
+    """Return the largest RKHS distance between regressions on two neighbouring data sets.
 
-    One prediction moves by at most ``kappa`` times as much, and by at most ``2 y_bound`` after
-    projection onto ``[-y_bound, y_bound]``.
+    One prediction moves by at most ``kappa`` times this distance, and by at most ``2 y_bound``
+    after projection onto ``[-y_bound, y_bound]``.
 
     Parameters
     ----------
     penalty : float
-        ``alpha`` of scikit-learn, on half the squares: the objective is
-        ``sum_i loss(f(x_i) - y_i) + penalty/2 ||f||^2`` where the loss is ``r^2 / 2`` or Huber's.
+        ``alpha`` of scikit-learn, on half the squares: the objective is ``sum_i loss(f(x_i) - y_i)
+        + penalty/2 ||f||^2`` with loss ``r^2 / 2`` or Huber's.
 
     y_bound : float
         Bound on the absolute target.
@@ -92,16 +92,17 @@ def ridge_sensitivity(
         Bound on ``sqrt(K(x, x))``.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
+        Definition of neighbouring data sets.
 
     loss : {"squared", "huber"}, default="squared"
         "squared" has infinite sensitivity under "add-remove".
 
     n_samples : float, default=None
-        Number of rows, public. Needed by "squared".
+        Number of rows, public. Required by "squared".
 
     huber_width : float, default=None
-        Residual beyond which Huber's loss is linear, which is its largest slope. None
-        takes ``y_bound``.
+        Residual beyond which the Huber loss is linear, which is its largest slope. None uses
+        ``y_bound``.
 
     bound : {"tight", "paper"}, default="tight"
         "paper" is ``2 R kappa (kappa + 1) / penalty`` with ``R = M / sqrt(lam)`` (Lemma 2 of the
@@ -113,20 +114,20 @@ def ridge_sensitivity(
 
     Notes
     -----
-    Squared loss: with ``T`` and ``T'`` the empirical covariances, ``(T + lam)(f - f')`` is
-    ``(y K_x - y' K_x') / m - (T - T') f'``, where ``m (T - T')`` is a difference of two positive
-    operators of norm at most ``kappa^2``, and so is its norm. With R from `ridge_norm_bound`,
-    the bound is ``kappa (2 M + kappa R) / penalty``. Pairs exist that approach it as lam falls, so
-    that its order ``lam^(-3/2) / m`` cannot be improved. For tiny penalties ``2 R`` is less. It
-    sharpens Lemma 2 of Nie and Wang, J. Appl. Math. Phys. 5, 2017 (see
-    :func:`~skdp.kernel.papers.paper_sensitivity`) and needs neither of its conditions.
+    Squared loss: let ``T`` and ``T'`` be the empirical covariances. Then ``(T + lam)(f - f')`` is
+    ``(y K_x - y' K_x') / m - (T - T') f'``. Here ``m (T - T')`` is a difference of two positive
+    operators of norm at most ``kappa^2``, so its norm is at most ``kappa^2``. With R from
+    `ridge_norm_bound`, the bound is ``kappa (2 M + kappa R) / penalty``. Some pairs approach it as
+    lam falls, so its order ``lam^(-3/2) / m`` cannot be improved. For tiny penalties ``2 R`` is
+    smaller. The bound sharpens Lemma 2 of Nie and Wang, J. Appl. Math. Phys. 5, 2017 (see
+    :func:`~skdp.kernel.papers.paper_sensitivity`) and requires neither of its conditions.
 
-    That lemma holds, and for ``lam <= 1`` it is at least ours term by term: times M over the
-    penalty, ``2 kappa / sqrt(lam) >= 2 kappa`` and ``2 kappa^2 / sqrt(lam) >= kappa^2 /
-    (2 sqrt(lam))``.
+    The lemma is valid. For ``lam <= 1`` it is at least this bound, term by term: times M over the
+    penalty, ``2 kappa / sqrt(lam) >= 2 kappa`` and ``2 kappa^2 / sqrt(lam) >= kappa^2 / (2
+    sqrt(lam))``.
 
     Huber's loss: one record moves the gradient by at most ``kappa huber_width``, two records by
-    twice that, and the objective is strongly convex, for any number of rows.
+    twice that. The objective is strongly convex, for any number of rows.
 
     Examples
     --------
@@ -149,14 +150,14 @@ def ridge_sensitivity(
         return records * kappa * slope / penalty
     if adjacency == "add-remove":
         raise ValueError(
-            "The squared loss has infinite sensitivity under adjacency='add-remove': residuals "
-            "grow with the number of rows, which is private. Use loss='huber' or "
-            "adjacency='replace-one'."
+            "loss must be 'huber' under adjacency='add-remove': the squared loss has infinite "
+            "sensitivity, because residuals grow with the private number of rows. Or use "
+            "adjacency='replace-one'; got 'squared'."
         )
     if n_samples is None:
         raise ValueError(
-            "n_samples must be given with loss='squared', whose sensitivity grows with it; or use "
-            "loss='huber'."
+            "n_samples must be given with loss='squared', whose sensitivity grows with it; got "
+            "None. Or use loss='huber'."
         )
     public = dict(n_samples=n_samples, penalty=penalty, y_bound=y_bound, kappa=kappa)
     if bound == "paper":
@@ -164,7 +165,7 @@ def ridge_sensitivity(
             raise ValueError(
                 "penalty must be at most n_samples with bound='paper'; got "
                 f"{short_repr(penalty)} and "
-                f"{short_repr(n_samples)}."
+                f"n_samples={short_repr(n_samples)}."
             )
         radius = y_bound * math.sqrt(n_samples / penalty)
         return 2.0 * radius * kappa * (kappa + 1.0) / penalty
@@ -282,11 +283,11 @@ def check_planned_rows(n_samples: int, most_rows: float) -> None:
 def query_variance(
     *, n_samples: float, penalty: float, epsilon: float, y_bound: float, kappa: float = 1.0
 ) -> float:
-    """Variance of the Laplace noise that makes one projected prediction private.
+    """Return the variance of the Laplace noise that makes one projected prediction private.
 
-    Proposition 1 of the paper with the distance of `ridge_sensitivity`, and for one prediction:
-    its density on functions does not exist, and one noise for several predictions reveals
-    their differences.
+    This is Proposition 1 of the paper with the distance of `ridge_sensitivity`, for one prediction
+    only: its density on functions does not exist, and one noise value for several predictions
+    reveals their differences.
 
     Parameters
     ----------
@@ -318,15 +319,15 @@ def query_variance(
 
 @dataclass(frozen=True)
 class EpsilonSuggestion:
-    """Budget and penalty that make the bound of Theorem 3 smallest.
+    """Budget and penalty that minimise the bound of Theorem 3.
 
     Parameters
     ----------
     epsilon : float
-        Where :func:`~skdp.kernel.papers.risk_bound` is smallest.
+        Minimiser of :func:`~skdp.kernel.papers.risk_bound`.
 
     penalty : float
-        scikit-learn's ``alpha`` that goes with it.
+        Corresponding ``alpha`` of scikit-learn.
 
     bound : float
         Value of :func:`~skdp.kernel.papers.risk_bound` there.
@@ -367,13 +368,13 @@ def suggest_epsilon(
 
     Notes
     -----
-    The search keeps ``lam <= kappa^2``. Beyond, the bound tends to that of predicting zero, which
-    needs no budget. A bound of ``y_bound^2`` or more promises no better than that: there are too
+    The search keeps ``lam <= kappa^2``. Beyond it, the bound tends to that of predicting zero,
+    which needs no budget. A bound of ``y_bound^2`` or more is no better than that: there are too
     few rows for the declared ``source`` and ``r``.
 
-    With the default numbers, epsilon is within a fifth of
-    :func:`~skdp.kernel.papers.epsilon_rule` from 1000 rows on. The closed form needs
-    neither ``source`` nor ``kappa``, which are rarely known.
+    With the default parameters and at least 1000 rows, epsilon is within a fifth of
+    :func:`~skdp.kernel.papers.epsilon_rule`. The closed form requires neither ``source`` nor
+    ``kappa``, which are rarely known.
 
     Examples
     --------

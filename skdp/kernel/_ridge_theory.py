@@ -1,6 +1,6 @@
 """Rules and risk bounds of kernel ridge regression with private predictions.
 
-`skdp.kernel.papers` has the notation, and what differs from the paper. No function reads data.
+`skdp.kernel.papers` has the notation and the differences from the paper. No function reads data.
 """
 
 import math
@@ -32,16 +32,16 @@ def approximation_bound(lam, *, r=0.5, source=1.0, kappa=1.0):
     Returns
     -------
     float
-        At most ``max(1, kappa^(4r-2)) lam^min(2r, 1) source^2``; the second factor of the
+        Bound, at most ``max(1, kappa^(4r-2)) lam^min(2r, 1) source^2``; the second entry of the
         maximum is for ``r > 1/2``.
 
     Notes
     -----
-    The paper's constant ``kappa^(4r-2) + kappa^(4r-4) + 2`` adds up bounds of two terms which
-    cannot be large together, and its exponent ``1/(2+r)`` is a misprint for ``1/2 + r``. Its
-    sample error, ``8 sqrt(2 pi) M^2 / sqrt(m)`` (``3 sqrt(2 pi)`` before Theorem 2), rests on
-    ``||f_lam|| <= M`` in the supremum norm, which is false. It is not needed: ``f_lam`` does not
-    depend on the sample, so that the term vanishes in expectation.
+    The paper's constant ``kappa^(4r-2) + kappa^(4r-4) + 2`` adds bounds of two terms that cannot
+    be large together, and its exponent ``1/(2+r)`` is a misprint for ``1/2 + r``. Its sample
+    error, ``8 sqrt(2 pi) M^2 / sqrt(m)`` (``3 sqrt(2 pi)`` before Theorem 2), rests on ``||f_lam||
+    <= M`` in the supremum norm, which is false. It is unnecessary: ``f_lam`` does not depend on
+    the sample, so the term vanishes in expectation.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def approximation_bound(lam, *, r=0.5, source=1.0, kappa=1.0):
 def relative_risk_bound(
     *, n_samples, epsilon, variance, penalty=None, y_bound=1.0, kappa=1.0, r=0.5, source=1.0
 ):
-    """Bound the expected risk of a private prediction less ``e^eps`` times the best risk.
+    """Bound the expected risk of a private prediction minus ``e^eps`` times the best risk.
 
     Theorem 2 of the paper (fixed epsilon), corrected: ``E[E(f_A)] - e^eps E(f_rho)`` is at most
     ``e^eps (v + D(lam))``, with the variance v of the noise and D from `approximation_bound`.
@@ -73,10 +73,10 @@ def relative_risk_bound(
         Budget of the prediction.
 
     variance : float
-        Of the noise, see ``query_variance``.
+        Variance of the noise, see ``query_variance``.
 
     penalty : float, default=None
-        scikit-learn's ``alpha``; None takes `penalty_rule` with ``epsilon=1``, as Theorem 2 does.
+        scikit-learn's ``alpha``; None uses `penalty_rule` with ``epsilon=1``, as Theorem 2 does.
 
     y_bound : float, default=1.0
         Bound on the absolute target.
@@ -93,10 +93,10 @@ def relative_risk_bound(
 
     Notes
     -----
-    Privacy gives ``E(f_A) <= e^eps E_z(f_A)`` in expectation; the noise adds v to the empirical
-    risk, and the projected minimiser does no worse on the sample than ``f_lam``, whose empirical
-    risk is unbiased. Holds for every epsilon; the paper's ``1 + 2 eps`` in place of ``e^eps`` asks
-    for ``eps <= 1.2564``, and its constant lacks that factor on the approximation term.
+    Privacy gives ``E(f_A) <= e^eps E_z(f_A)`` in expectation. The noise adds v to the empirical
+    risk. The projected minimiser is no worse on the sample than ``f_lam``, whose empirical risk is
+    unbiased. The bound holds for every epsilon. The paper's ``1 + 2 eps`` in place of ``e^eps``
+    requires ``eps <= 1.2564``, and its constant lacks that factor on the approximation term.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def risk_bound(
         As for `relative_risk_bound`.
 
     penalty : float, default=None
-        scikit-learn's ``alpha``; None takes `penalty_rule`.
+        scikit-learn's ``alpha``; None uses `penalty_rule`.
 
     Returns
     -------
@@ -135,11 +135,11 @@ def risk_bound(
 
     Notes
     -----
-    `relative_risk_bound` plus ``(e^eps - 1) E(f_rho)``, where ``E(f_rho)``, the variance of the
-    targets about their mean, is at most ``M^2``. The paper bounds the residual of the private
-    prediction by ``2 M`` instead, which makes the last term ``8 M^2 eps``.
+    The bound is `relative_risk_bound` plus ``(e^eps - 1) E(f_rho)``, where ``E(f_rho)``, the
+    variance of the targets about their mean, is at most ``M^2``. The paper bounds the residual of
+    the private prediction by ``2 M`` instead, so its last term is ``8 M^2 eps``.
 
-    That term makes the bound grow with epsilon, the risk itself does not: one record moves a
+    Because of that term the bound grows with epsilon; the risk itself does not. One record moves a
     prediction by at most the sensitivity ``Delta``, which gives ``v + 4 M Delta + D(lam)`` without
     it. Less privacy never costs accuracy here.
 
@@ -157,7 +157,7 @@ def risk_bound(
 
 @plain_arguments
 def ridge_rate(r=0.5, *, fixed_epsilon=False):
-    """Exponent with which the bounds fall: they are of order ``m ** -rate(r)``.
+    """Return the rate of the bounds, which are of order ``m ** -rate(r)``.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def ridge_rate(r=0.5, *, fixed_epsilon=False):
 def penalty_rule(n_samples, epsilon, r=0.5):
     """Balance noise and approximation: ``lam = (m eps) ** (-2 / min(4, 3 + 2r))``.
 
-    The choice of Theorem 3, right as printed; with ``epsilon=1`` that of Theorem 2.
+    This is the choice of Theorem 3, correct as printed, and of Theorem 2 with ``epsilon=1``.
 
     Parameters
     ----------
@@ -218,16 +218,16 @@ def epsilon_rule(n_samples, r=0.5, *, misprinted=False):
     """Balance privacy and error: ``eps = (1/m) ** min(1/3, 4r/(3+6r))``.
 
     Theorem 3 of the paper, corrected: it prints ``1/sqrt(m)`` for ``1/m``. The stability term of
-    the bound is of the order of epsilon, and with the printed rule it falls half as fast as the
-    theorem says: as ``m^(-1/6)`` instead of ``m^(-1/3)`` where ``r >= 1/2``.
+    the bound is of the order of epsilon. With the printed rule it falls half as fast as the
+    theorem says: as ``m^(-1/6)`` instead of ``m^(-1/3)`` for ``r >= 1/2``.
 
     Parameters
     ----------
     n_samples : float
-        Number of rows, public. There is no such rule under add-remove, where it is private.
+        Number of rows, public. No such rule exists under add-remove, where it is private.
 
     r : float, default=0.5
-        Smoothness in the source condition. It is declared, never estimated from the data.
+        Smoothness in the source condition. It must be declared, not estimated from the data.
 
     misprinted : bool, default=False
         Whether to use the rule as printed.

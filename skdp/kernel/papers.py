@@ -1,32 +1,30 @@
-"""What the papers on kernel ridge and online kernel regression state, and what holds.
+"""Results of the papers on kernel ridge and online kernel regression, with corrections.
 
 The paper is Nie and Wang, "Error analysis and variable selection for differential private learning
 algorithm", J. Appl. Math. Phys. 5, 2017. It projects kernel ridge regression onto ``[-M, M]`` and
-adds Laplace noise to a prediction. Its Lemma 1 claims privacy for the whole function; one scalar
-noise protects one prediction. The risk bounds need no more than that, and they survive with
-the corrections that each docstring names.
+adds Laplace noise to a prediction. Its Lemma 1 claims privacy for the whole function, but one
+scalar noise protects one prediction. The risk bounds require only that, and hold with the
+corrections named in each docstring.
 
 Notation: m rows, targets in ``[-M, M]``, ``K(x, x) <= kappa^2``. ``penalty`` is scikit-learn's
 ``alpha``: the sum of squares plus ``penalty ||f||^2``. The paper's ``lam`` is ``penalty / m``. A
 source condition ``f_rho = L_K^r h`` has smoothness ``r`` and ``source = ||h||`` in L2.
 
-
-The ``printed_`` bounds are for comparison: two of their constants are not what the proofs give,
-and what the third rests on is false.
+The ``printed_`` bounds are for comparison. Two of their constants differ from those of the proofs,
+and the third rests on a false statement.
 
 Online regression:
 
 The paper is "A study on differential private online learning", J. Comput. Commun. 5, 2017,
-doi:10.4236/jcc.2017.52004. From
-``f_0 = 0`` it sets ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K_{x_t} + lam_t f_t]`` with the
-step ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t + t0)``, so that ``f_t`` depends on
-the records 0 to ``t - 1``. How far one of them moves it, which guarantees rest on, stands in
-`skdp.kernel`.
+doi:10.4236/jcc.2017.52004. From ``f_0 = 0`` it sets ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t)
+K(x_t, .) + lam_t f_t]`` with the step ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t +
+t0)``, so that ``f_t`` depends on the records 0 to ``t - 1``. The sensitivity to one record, on
+which guarantees rest, is in `skdp.kernel`.
 
-Theorem 2 of that paper leaves the bias of the penalty out, and is false; see `online_rate` for
-where. `error_bound` says what can be said in its place, with constants.
+Theorem 2 of that paper omits the bias of the penalty and is false; `online_rate` says where.
+`error_bound` is a valid replacement with constants.
 
-No function here reads data, and no guarantee rests on one. Bounds are rounded up.
+No function here reads data, and no guarantee depends on one. Bounds are rounded up.
 """
 
 import math
@@ -74,10 +72,10 @@ __all__ = [
 
 @plain_arguments
 def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
-    """Sensitivity as published (Lemma 2 of the paper), for comparison.
+    """Return the sensitivity as published (Lemma 2 of the paper), for comparison.
 
-    Valid and loose: ``ridge_sensitivity`` divided by this tends to 1/8 for
-    ``kappa=1`` as lam falls.
+    It is valid but loose: for ``kappa=1``, ``ridge_sensitivity`` divided by it tends to 1/8 as lam
+    falls.
 
     Parameters
     ----------
@@ -85,7 +83,7 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
         Number of rows, public.
 
     penalty : float
-        scikit-learn's ``alpha``; at most ``n_samples``, because the lemma asks for ``lam <= 1``.
+        scikit-learn's ``alpha``; at most ``n_samples``, because the lemma requires ``lam <= 1``.
 
     y_bound : float
         Bound on the absolute target.
@@ -94,7 +92,8 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
         Bound on ``sqrt(K(x, x))``.
 
     norm : {"rkhs", "sup"}, default="rkhs"
-        ``2 R kappa (kappa + 1) / (lam m)`` with ``R = M / sqrt(lam)``, or ``kappa`` times that.
+        Norm of the distance: ``2 R kappa (kappa + 1) / (lam m)`` with ``R = M / sqrt(lam)``, or
+        ``kappa`` times that.
 
     Returns
     -------
@@ -110,9 +109,8 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
     if penalty > n_samples:
         raise ValueError(
             f"penalty must be at most n_samples in the paper's lemma; got {short_repr(penalty)} "
-            "and "
-            f"{short_repr(n_samples)}. Use ridge_sensitivity() of skdp.kernel, which has no such "
-            "condition."
+            f"and n_samples={short_repr(n_samples)}. Use skdp.kernel.ridge_sensitivity, which has "
+            "no such condition."
         )
     radius = y_bound * math.sqrt(n_samples / penalty)
     distance = 2.0 * radius * kappa * (kappa + 1.0) / penalty
@@ -121,35 +119,35 @@ def paper_sensitivity(*, n_samples, penalty, y_bound, kappa=1.0, norm="rkhs"):
 
 @plain_arguments
 def stability_bound(epsilon, expected, *, of="population"):
-    """How far sample mean and expectation of a private output differ in expectation.
+    """Bound the expected gap between sample mean and expectation of a private output.
 
-    Theorem 1 of the paper, corrected. ``g`` is non-negative and computed by an epsilon-private
-    algorithm; its mean over the sample it was computed from is compared with its mean over the
-    population.
+    Theorem 1 of the paper, corrected. An epsilon-private algorithm computes a non-negative ``g``.
+    Its mean over the sample is compared with its mean over the population.
 
     Parameters
     ----------
     epsilon : float
-        Pure budget. A positive delta would add ``delta max(g)``, which needs a bounded ``g``.
+        Pure budget. A positive delta would add ``delta max(g)``, which requires a bounded ``g``.
 
     expected : float
         Bound on the expected mean of ``g``.
 
     of : {"population", "sample", "both"}, default="population"
-        Which mean ``expected`` bounds. The paper leaves it open, and its proof uses the first
-        in one direction and the second in the other.
+        Mean that ``expected`` bounds. The paper does not specify it: its proof uses the first in
+        one direction and the second in the other.
 
     Returns
     -------
     sample_excess, population_excess : float
-        Bounds on expected sample mean minus population mean, and the reverse.
+        Bounds on the expected sample mean minus population mean, and the reverse.
 
     Notes
     -----
     Replacing a record by a fresh one changes expectations by factors in ``[e^-eps, e^eps]``. Hence
-    the mean that is bounded by ``expected`` is exceeded by at most ``e^eps - 1`` times it, and
-    exceeds the other by at most ``1 - e^-eps`` times it. The paper's ``2 eps`` in both directions
-    is valid up to ``eps = 1.2564``, where it meets ``e^eps - 1``, and not beyond.
+    the other mean exceeds the one bounded by ``expected`` by at most ``e^eps - 1`` times
+    ``expected``, and falls below it by at most ``1 - e^-eps`` times ``expected``. The paper's ``2
+    eps`` in both directions is valid up to ``eps = 1.2564``, where it meets ``e^eps - 1``, and not
+    beyond.
 
     Examples
     --------
@@ -179,7 +177,7 @@ def check_smoothness(r):
 
 @plain_arguments
 def printed_approximation_bound(n_samples, lam, *, r=0.5, source=1.0, kappa=1.0, y_bound=1.0):
-    """Proposition 4 of the paper as printed: sample error and approximation error together.
+    """Return Proposition 4 of the paper as printed: sample plus approximation error.
 
     ``8 sqrt(2 pi) M^2 / sqrt(m) + lam^min(2r, 1) (kappa^(4r-2) + kappa^(4r-4) + 2) source^2``.
 
@@ -209,10 +207,10 @@ def printed_approximation_bound(n_samples, lam, *, r=0.5, source=1.0, kappa=1.0,
 
     Notes
     -----
-    The first term rests on ``||f_lam|| <= M`` in the supremum norm, which is false, and is not
-    needed: ``f_lam`` does not depend on the sample, and the term is 0 in expectation. The second
-    is valid and at least 4 times :func:`~skdp.kernel.papers.approximation_bound` where
-    ``kappa`` is 1.
+    The first term rests on ``||f_lam|| <= M`` in the supremum norm, which is false. It is also
+    unnecessary: ``f_lam`` does not depend on the sample, so the term is 0 in expectation. The
+    second term is valid and at least 4 times :func:`~skdp.kernel.papers.approximation_bound` for
+    ``kappa=1``.
 
     Examples
     --------
@@ -228,11 +226,11 @@ def printed_approximation_bound(n_samples, lam, *, r=0.5, source=1.0, kappa=1.0,
 def printed_relative_risk_bound(
     n_samples, epsilon, *, r=0.5, source=1.0, kappa=1.0, y_bound=1.0, corrected=False
 ):
-    """Theorem 2 of the paper as printed: ``C m^-min(1/2, 4r/(3+2r))``.
+    """Return the bound of Theorem 2 as printed: ``C m^-min(1/2, 4r/(3+2r))``.
 
-    It is to bound the expected risk of a private prediction less ``1 + 2 epsilon`` times the best
-    risk, at the penalty of :func:`~skdp.kernel.papers.penalty_rule` with ``epsilon=1``;
-    ``C = 24 M^2 kappa^4 (kappa + 1)^2 / eps^2 + 8 sqrt(2 pi) M^2 (1 + 2 eps) + (kappa^(4r-2) +
+    It claims to bound the expected risk of a private prediction minus ``1 + 2 epsilon`` times the
+    best risk, at the penalty of :func:`~skdp.kernel.papers.penalty_rule` with ``epsilon=1``; ``C =
+    24 M^2 kappa^4 (kappa + 1)^2 / eps^2 + 8 sqrt(2 pi) M^2 (1 + 2 eps) + (kappa^(4r-2) +
     kappa^(4r-4) + 2) source^2``.
 
     Parameters
@@ -241,14 +239,14 @@ def printed_relative_risk_bound(
         Number of rows.
 
     epsilon : float
-        Budget of the prediction. The proof asks for at most 1.2564.
+        Budget of the prediction. The proof requires at most 1.2564.
 
     r, source, kappa, y_bound
         As for `printed_approximation_bound`.
 
     corrected : bool, default=False
-        Whether the last term has the factor ``1 + 2 eps``, which the proof has and the constant
-        has lost.
+        Whether the last term has the factor ``1 + 2 eps``, which the proof has and the printed
+        constant lacks.
 
     Returns
     -------
@@ -274,9 +272,9 @@ def printed_relative_risk_bound(
 
 @plain_arguments
 def printed_risk_bound(n_samples, *, r=0.5, source=1.0, kappa=1.0, y_bound=1.0):
-    """Theorem 3 of the paper as printed: ``C m^-min(1/3, 4r/(3+6r))``.
+    """Return the bound of Theorem 3 as printed: ``C m^-min(1/3, 4r/(3+6r))``.
 
-    It is to bound the expected excess risk of a private prediction at the penalty and the
+    It claims to bound the expected excess risk of a private prediction at the penalty and the
     epsilon of the theorem; ``C = 8 (1 + sqrt(2 pi)) M^2 + 24 M^2 kappa^4 (kappa + 1)^2 +
     (kappa^(4r-2) + kappa^(4r-4) + 2) source^2``.
 
@@ -294,9 +292,9 @@ def printed_risk_bound(n_samples, *, r=0.5, source=1.0, kappa=1.0, y_bound=1.0):
 
     Notes
     -----
-    It follows from the proof with :func:`~skdp.kernel.papers.epsilon_rule` and not with
-    the epsilon that is printed beside it, at which the term ``8 M^2 eps`` of the proof alone is
-    larger from some number of rows on. :func:`~skdp.kernel.papers.risk_bound` is ours.
+    The proof gives it with :func:`~skdp.kernel.papers.epsilon_rule`, but not with the printed
+    epsilon: there the term ``8 M^2 eps`` of the proof alone is larger from some number of rows on.
+    :func:`~skdp.kernel.papers.risk_bound` is the corrected bound.
 
     Examples
     --------
@@ -320,7 +318,7 @@ def _constants(r, source, kappa, y_bound):
 
 @plain_arguments
 def step_sizes(n_steps, theta, t0, start=0):
-    """Step sizes ``eta_t``; beside each, a step shrinks the function by ``1 / (t + t0)``.
+    """Return step sizes ``eta_t``; each step also shrinks the function by ``1 / (t + t0)``.
 
     Parameters
     ----------
@@ -349,7 +347,7 @@ def step_sizes(n_steps, theta, t0, start=0):
 
 @plain_arguments
 def online_rate(theta, r):
-    """Exponent at which ``f_t`` approaches the regression function without noise.
+    """Return the exponent of the convergence of ``f_t`` without noise.
 
     Parameters
     ----------
@@ -362,22 +360,21 @@ def online_rate(theta, r):
     Returns
     -------
     float
-        p in ``||f_t - f_rho||_K = O(t^-p)``.
+        Exponent p in ``||f_t - f_rho||_K = O(t^-p)``, with the regression function ``f_rho``.
 
     Notes
     -----
-    ``min(theta - 1/2, (1 - theta) (r - 1/2))``: the first is the noise of the sample, the second
-    the bias of the penalty ``lam_t = t^(theta - 1)``. Theorem 2 of the paper claims
-    ``theta - 1/2`` for any function in the RKHS and is false: (18) leaves a term of mean
-    ``-eta_t lam_t f_rho``, the bias, which (25) treats as if its mean were zero. With a single
-    point x, ``K(x, x) = 1`` and ``y = c`` the error is ``c t^(theta - 1)``. In the RKHS alone
-    (``r = 1/2``) there is no rate.
+    The exponent is ``min(theta - 1/2, (1 - theta) (r - 1/2))``: the first term is from the
+    sampling noise, the second from the bias of the penalty ``lam_t = t^(theta - 1)``. Theorem 2 of
+    the paper claims ``theta - 1/2`` for any function in the RKHS and is false: (18) leaves a term
+    of mean ``-eta_t lam_t f_rho``, the bias, which (25) treats as if its mean were zero. With a
+    single point x, ``K(x, x) = 1`` and ``y = c`` the error is ``c t^(theta - 1)``. In the RKHS
+    alone (``r = 1/2``) there is no rate.
 
-    Besides, (25) lacks a square on the constant, its martingale is a reversed one, and noise that
-    is a constant function has no finite RKHS norm in (27) for most kernels, where the supremum
-    norm would do. The factor ``1/delta``, which the paper regrets, comes from Markov's
-    inequality: Laplace noise of scale ``C/eps`` exceeds ``(C/eps) ln(1/delta)`` with probability
-    ``delta``.
+    Further, (25) lacks a square on the constant, and its martingale is reversed. Noise that is a
+    constant function has no finite RKHS norm in (27) for most kernels; the supremum norm would
+    suffice. The factor ``1/delta``, which the paper regrets, comes from Markov's inequality:
+    Laplace noise of scale ``C/eps`` exceeds ``(C/eps) ln(1/delta)`` with probability ``delta``.
 
     References
     ----------
@@ -396,7 +393,7 @@ def online_rate(theta, r):
 
 @plain_arguments
 def best_theta(r):
-    """Exponent of the step sizes with the best `online_rate` for a smoothness.
+    """Return the exponent of the step sizes with the best `online_rate`.
 
     Parameters
     ----------
@@ -421,7 +418,7 @@ def best_theta(r):
 def printed_error_bound(
     time, *, theta, t0, failure, norm, epsilon=math.inf, y_bound=1.0, kappa=1.0
 ):
-    """Theorem 2 of the paper as printed, which is false, for comparison.
+    """Return the bound of Theorem 2 as printed, which is false, for comparison.
 
     ``||f_{t,A} - f_rho||_K <= C (t - 1)^(1/2 - theta) 4/delta`` with probability ``1 - delta``,
     where ``C = 4 (kappa^2 + 1) kappa M / eps + t0 ||f_rho|| + 11/3 (kappa M + (kappa^2 + 1)
@@ -439,7 +436,7 @@ def printed_error_bound(
         The paper's delta.
 
     norm : float
-        Of the regression function in the kernel's space.
+        Norm of the regression function in the kernel space.
 
     epsilon : float, default=inf
         Budget of the release; infinite without noise.
@@ -456,9 +453,9 @@ def printed_error_bound(
 
     Notes
     -----
-    With a single point, ``K(x, x) = 1`` and targets that are all ``c``, the error is nearly
-    ``c t^(theta - 1)``, which for ``theta > 3/4`` falls more slowly than the claim, whatever its
-    constant. `error_bound` holds there.
+    With a single point, ``K(x, x) = 1`` and all targets equal to ``c``, the error is nearly ``c
+    t^(theta - 1)``. For ``theta > 3/4`` it falls more slowly than claimed, for any constant.
+    `error_bound` holds there.
 
     Examples
     --------
@@ -494,10 +491,10 @@ def error_bound(
 ):
     """Bound the error of the function after ``time`` records with high probability.
 
-    Theorem 2 of the paper, corrected. For independent records of one law whose regression
-    function is ``f_rho = L_K^r g``, the recursion with plain residuals satisfies
-    ``|f_t(x) + b - f_rho(x)| <= error_bound(t)`` at every ``x`` with probability at least
-    ``1 - failure``, ``b`` one Laplace noise of scale ``noise_scale``.
+    Theorem 2 of the paper, corrected. For independent records of one distribution with regression
+    function ``f_rho = L_K^r g``, the recursion with plain residuals satisfies ``|f_t(x) + b -
+    f_rho(x)| <= error_bound(t)`` at every ``x`` with probability at least ``1 - failure``, where
+    ``b`` is one Laplace noise of scale ``noise_scale``.
 
     Parameters
     ----------
@@ -508,7 +505,7 @@ def error_bound(
         Step sizes; ``t0`` is at least ``automatic_t0``.
 
     failure : float in (0, 1)
-        Probability that the bound does not hold.
+        Probability that the bound fails.
 
     r : float in (1/2, 3/2]
         Smoothness in the source condition.
@@ -517,8 +514,8 @@ def error_bound(
         Norm of ``g`` in L2.
 
     noise_scale : float, default=0.0
-        Scale of the Laplace noise of one prediction. Half of ``failure`` is for it, if there is
-        noise.
+        Scale of the Laplace noise of one prediction. If positive, the noise uses half of
+        ``failure``.
 
     y_bound : float, default=1.0
         M, bound on the absolute target.
@@ -527,31 +524,31 @@ def error_bound(
         Bound on ``sqrt(K(x, x))``.
 
     part : {"all", "start", "sample", "drift", "bias", "noise"}, default="all"
-        One of the terms, which add up.
+        Term to return; the terms add up to "all".
 
     Returns
     -------
     float
-        Of order ``t^-p`` with p of `online_rate`, and the noise. The part
-        without noise over ``kappa`` bounds ``||f_t - f_rho||_K``.
+        Bound of order ``t^-p`` with p of `online_rate`, plus the noise. The part without noise
+        divided by ``kappa`` bounds ``||f_t - f_rho||_K``.
 
     Notes
     -----
     Compare ``f_{t+1}`` with ``f_lam = (L_K + lam)^-1 L_K f_rho`` at ``lam = lam_t`` instead of
-    with ``f_rho``: then what a step adds, ``eta_t (y K_x - (L_x + lam_t) f_lam)``, has mean zero,
-    which in (18) of the paper it has not. With ``X = t + t0``:
+    ``f_rho``. Then the increment of a step, ``eta_t (y K_x - (L_x + lam_t) f_lam)``, has mean
+    zero, unlike in (18) of the paper. With ``X = t + t0``:
 
     - "start": products of the steps' operators shrink ``||f_lam_0||`` by ``(t0 - 1)/X``.
-    - "sample": products over later records times what a step adds are martingale differences
-      from the last record to the first (a reversed martingale), bounded by
+    - "sample": products over later records times the increment of a step are martingale
+      differences from the last record to the first (a reversed martingale), bounded by
       ``X_i^(1 - theta)/X (kappa M + (kappa^2 + lam_i) ||f_rho||)``. Their sum exceeds the root
-      of ``2 ln(2/failure)`` times the summed squares with probability ``failure`` at most
+      of ``2 ln(2/failure)`` times the summed squares with probability at most ``failure``
       (Pinelis, Ann. Probab. 22, 1994, theorem 3.5).
-    - "drift": ``f_lam`` moves with ``lam_t``, in a step by at most
+    - "drift": ``f_lam`` moves with ``lam_t``, in each step by at most
       ``(lam - lam') c lam'^(a - 1) source``, ``a = r - 1/2`` and ``c = a^a (1 - a)^(1 - a)``.
     - "bias": ``||f_lam - f_rho||_K <= c lam^a source``.
-    - "noise": ``noise_scale ln(1/failure)``, exactly the quantile of the Laplace law: what the
-      paper's ``4/delta``, from Markov's inequality, can be replaced by.
+    - "noise": ``noise_scale ln(1/failure)``, the exact quantile of the Laplace distribution. It
+      replaces the paper's ``4/delta``, from Markov's inequality.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""How a private learner is written: losses, releases of weights, budgets, streams."""
+"""Building blocks of private learners: losses, releases of weights, budgets and streams."""
 
 from skdp.learner._descent import DescentPlan, NoisyDescent, plan_descent
 from skdp.learner._estimator import (

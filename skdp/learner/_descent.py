@@ -1,7 +1,7 @@
-"""Noisy gradient descent on the losses of linear models: sums of clipped gradients, with noise.
+"""Noisy gradient descent for linear models: sums of clipped gradients plus noise.
 
 To check it: `NoisyDescent._descend` releases gradients, `release_half` second moments,
-`release_agreement` how far the rows of users agree, and `release_joint` the last step;
+`release_agreement` the agreement of users' rows, and `release_joint` the last step;
 ``rows/_whitening.py`` caps the gradients of rows and certifies their sum, ``rows/_blocks.py``
 clips the rows, and ``learner/_losses.py`` has the residuals. ``learner/_sequence.py`` has the
 budget.
@@ -37,7 +37,7 @@ from skdp.rows._whitening import ROUNDING_OF_CAP, CappedSums, Coordinates, Plain
 def release_agreement(
     total: float, n_users: float, *, guarantee: GaussianDP, noise: NoiseSource
 ) -> float:
-    """Mean over users of how far their rows agree, between 0 and 1.
+    """Release the mean agreement of the rows of a user, between 0 and 1.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def eigenvectors(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class WhitenedMetric:
-    """What plans with a bound on rows, a curvature, a floor of curvatures and an edge share."""
+    """Mixin for plans with a row norm, a curvature, a floor of curvatures and an edge."""
 
     row_norm: float
     curvature: float
@@ -161,7 +161,7 @@ class WhitenedMetric:
     def curvatures_and_length(
         self, values: np.ndarray, *, knows_all: bool, ridge: float = 0.0
     ) -> tuple[np.ndarray, float]:
-        """Curvatures that steps are divided by, and the mean length of rows in their metric.
+        """Return the curvatures that divide steps, and the mean row norm in their metric.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class WhitenedMetric:
             Eigenvalues of the released mean of outer products of the rows.
 
         knows_all : bool
-            Whether these are all.
+            Whether these are all eigenvalues.
 
         ridge : float, default=0.0
             Curvature of a public penalty.
@@ -179,7 +179,7 @@ class WhitenedMetric:
         curvatures : ndarray
 
         length : float
-            Root of `mean_square`.
+            Square root of `mean_square`.
         """
         seen = np.where(values > self.edge, np.minimum(values, self.row_norm**2), 0.0)
         curvatures = np.maximum(self.curvature * seen, self.floor) + ridge
@@ -266,23 +266,23 @@ class DescentPlan(WhitenedMetric):
     Parameters
     ----------
     n_steps : int
-        Noisy gradients.
+        Number of noisy gradients.
 
     momentum : float
-        Share of the last step in the next one.
+        Fraction of the last step in the next one.
 
     row_norm : float
         Bound on the norm of a row.
 
     curvature : float
-        Second derivative of the loss along a score, as steps assume it.
+        Second derivative of the loss along a score, as assumed by the step sizes.
 
     floor : float
-        Smallest curvature that a direction is trusted to have.
+        Smallest curvature assumed for a direction.
 
     edge : float
-        Spectral norm of the noise of the released second moments; eigenvalues below are taken
-        to be zero. It is the largest that there can be where none are released.
+        Spectral norm of the noise in the released second moments. Smaller eigenvalues count as
+        zero. It has its largest possible value if no moments are released.
 
     clip_norm : float
         Largest residual of a row of typical norm, in the metric of the curvatures.
@@ -291,13 +291,13 @@ class DescentPlan(WhitenedMetric):
         Guarantee of each noisy gradient.
 
     gram_guarantee : GaussianDP or None
-        Guarantee of the noisy second moments of the rows, if they are worth their price.
+        Guarantee of the noisy second moments of the rows; None if they are not released.
 
     user_cap_factor : float, default=1.0
-        Cap of a user's mean gradient, as a part of that of a row.
+        Cap of a user's mean gradient, relative to the cap of a row.
 
     n_averaged : int, default=1
-        Last iterates whose mean is the result.
+        Number of last iterates whose mean is the result.
     """
 
     n_steps: int
@@ -313,12 +313,12 @@ class DescentPlan(WhitenedMetric):
     n_averaged: int = 1
 
     def with_part(self, share: float) -> "DescentPlan":
-        """The same descent for a share of the squared mu of its gradients, which are Gaussian."""
+        """Return the descent for a share of the squared mu of its Gaussian gradients."""
         step = cast(GaussianDP, self.step_guarantee)
         return replace(self, step_guarantee=replace(step, mu=math.sqrt(share) * step.mu))
 
     def metric(self, values: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:
-        """Curvatures that steps are divided by, and the cap of a gradient in their metric.
+        """Return the curvatures that divide steps, and the gradient cap in their metric.
 
         Parameters
         ----------
@@ -333,8 +333,9 @@ class DescentPlan(WhitenedMetric):
         curvatures : ndarray
 
         cap : float
-            For a row x whose squared norm ``sum x_j^2 / curvatures_j`` is the mean of that of all
-            rows, `mean_square`, it caps residuals at ``clip_norm``.
+            Cap on the norm of a gradient. For a row x whose squared norm
+            ``sum x_j^2 / curvatures_j`` equals the mean `mean_square`, it caps residuals at
+            ``clip_norm``.
         """
         knows_all = self.gram_guarantee is not None
         curvatures, length = self.curvatures_and_length(values, knows_all=knows_all, ridge=ridge)
@@ -354,35 +355,35 @@ def plan_descent(
     agreement: float = 1.0,
     averages: bool = True,
 ) -> DescentPlan:
-    """Balance bias against noise by public numbers.
+    """Plan a descent that balances bias against noise, from public numbers.
 
     Parameters
     ----------
     n_samples : float
-        Number of rows, or of the users who own them, public or released.
+        Number of rows, or of users who own them, public or released.
 
     n_features : int
 
     loss : Loss
 
     row_norm : float
-        Largest norm of a row.
+        Bound on the norm of a row.
 
     guarantee : GaussianDP or ApproxDP
         Budget of the descent.
 
     clip_norm : float, default=None
-        Largest residual of a row of typical norm. None is a rule.
+        Largest residual of a row of typical norm. None chooses it by a rule.
 
     second_moments : bool, default=True
-        Whether those of the rows may be released at all.
+        Whether the second moments of the rows may be released.
 
     agreement : float, default=1.0
-        Mean length of a user's mean gradient over the mean length of its rows, released. It is 1
-        for users of one row.
+        Released agreement of the rows of a user: the norm of a user's mean gradient relative to
+        the mean gradient norm of their rows, averaged over users. It is 1 for users with one row.
 
     averages : bool, default=True
-        Whether the mean of the last iterates can be taken.
+        Whether the mean of the last iterates may be used.
 
     Returns
     -------
@@ -390,15 +391,15 @@ def plan_descent(
 
     Notes
     -----
-    The descent runs for a "time" ``tau``, the sum of its step sizes: directions of curvature
-    below ``1/tau`` stay unfitted, and the noise of the gradients grows with ``tau`` however many
-    steps share it. Balancing the two, ``tau`` grows with ``q = mu n``, the ratio of signal to
-    noise. Curvatures are seen down to the edge of the noise's spectrum, and a direction that the
-    noise hides is trusted to have half of it: steps are as many as cover the time there.
+    The descent has a "time" ``tau``, the sum of its step sizes. Directions with curvature below
+    ``1/tau`` stay unfitted, and the noise grows with ``tau`` for any number of steps. To balance
+    both, ``tau`` grows with ``q = mu n``, the signal-to-noise ratio. Curvatures are visible down
+    to the edge of the noise spectrum. A hidden direction is assumed to have half of this
+    curvature, and the number of steps covers the time for it.
 
-    Where rows of users do not agree, their means are short but for users of few rows, who are
-    heard as well if all are capped at what is usual among those of many. With the cap the noise is
-    less, and the descent has the time that more users would give it.
+    If the rows of users disagree, their mean gradients are small, except for users with few rows.
+    A cap at the typical norm for users with many rows then loses little and reduces the noise. The
+    descent gets the time that more users would allow.
     """
     many = loss.n_outputs > 2
     mu = _strength(guarantee, loss.n_outputs * n_features)
@@ -697,7 +698,7 @@ _THEOREM_PAID = {
 
 @dataclass(frozen=True, eq=False)
 class JointSums:
-    """What a joint release found.
+    """Result of a joint release.
 
     Parameters
     ----------
@@ -755,9 +756,9 @@ def is_certified(
     curvature: bool = True,
     squares: bool = True,
 ) -> bool:
-    """Whether what is beside the gradient takes at most half of the error of `release_joint`.
+    """Whether curvature and squares take at most half of the error of `release_joint`.
 
-    It depends on the loss, the weights and public numbers alone.
+    The answer depends only on the loss, the weights and public numbers.
     """
     factors = joint_weights(loss, guarantee, squares=squares)
     error = _moments_error(data, loss, weights, factors, (curvature, squares))
@@ -803,7 +804,7 @@ def release_joint(
     """
     factors = joint_weights(loss, guarantee, squares=squares)
     if curvature and not squares and not loss.has_joint_curvature:
-        raise ValueError("curvature is free for log-odds alone.")
+        raise ValueError("curvature must be False without squares, except for log-odds; got True.")
     size = loss.lipschitz * data.row_norm
     sensitivity = factors.sensitivity * size
     of_curvature, of_squares = factors.curvature / data.row_norm, factors.squares / size
@@ -811,7 +812,7 @@ def release_joint(
     error = data.rounding_error(loss, weights, exactly=exactly)
     error += _moments_error(data, loss, weights, factors, (curvature, squares))
     if error > ROUNDING_OF_CAP * sensitivity:
-        raise SolverError("The weights are too large for the certified error of a sum.")
+        raise SolverError("The weights are too large to certify the error of a sum.")
     parts = [data.gradient(loss, weights, exactly=exactly)[0][0]]
     if curvature:
         parts.append(of_curvature * half_of(data.second_moments(loss, weights)))
@@ -844,9 +845,9 @@ _PURPOSES = {
 def curvature_step(
     data: RowBlocks, loss: Any, weights: np.ndarray, *, guarantee: GaussianDP, noise: NoiseSource
 ) -> tuple[np.ndarray, CoefficientNoise] | None:
-    """Newton step from released weights, where the noise hides no curvature.
+    """Make a Newton step from released weights if the noise hides no curvature.
 
-    Privacy: what `release_joint` promises.
+    Privacy: the guarantee of `release_joint`.
 
     Parameters
     ----------
@@ -859,8 +860,8 @@ def curvature_step(
 
     spread : CoefficientNoise
 
-    None where the least eigenvalue is below the edge of the noise, and where weights are so long
-    that sums of many rows would not be certified.
+    The result is None if the smallest eigenvalue is below the edge of the noise, or if the weights
+    are too large to certify sums of many rows.
     """
     options: Any = dict(guarantee=guarantee, squares=False)
     if not is_certified(data, loss, weights, **options):
@@ -955,39 +956,39 @@ _LIMIT_STRETCH, _LIMIT_GROWTH = 1.02, 200.0
 
 @dataclass(frozen=True)
 class NoisyDescent:
-    """Full-batch descent along noisy sums of gradients, capped in whitened coordinates.
+    """Noisy full-batch gradient descent with gradients capped in whitened coordinates.
 
-    Privacy: satisfies ``budget`` for any rows; for any users where its unit is the user, whose
-    rows then count by their means in every release, and whose number stands for that of rows in
-    every rule. The data are used in at most ``n_steps + 3`` releases: the second moments of the
-    rows, how far the gradients of users' rows agree, one sum of gradients a step, each at a
-    released point, and, of two classes whose directions all show, gradient and curvature at the
+    Privacy: satisfies ``budget`` for any rows. If its unit is the user, it satisfies it for any
+    users: every release uses the means of users' rows, and every rule uses the number of users in
+    place of rows. The data are used in at most ``n_steps + 3`` releases: the second moments of the
+    rows; the agreement of the gradients of users' rows; one sum of gradients per step, each at a
+    released point; and, for two classes without hidden directions, gradient and curvature at the
     released weights. Gaussian releases compose by the root of summed squares, pure ones by their
-    sum: the squared mu is that of the agreement, of the moments, of all steps and of the last one.
+    sum: the squared mu is the sum over the agreement, the moments, all steps and the last one.
 
     Parameters
     ----------
     loss : Loss
 
     n_features : int
-        Constant feature included.
+        Number of features, including the constant.
 
     row_norm : float
         Bound on the norm of a row.
 
     clip_norm : float or None
-        Residuals of rows of typical norm are clipped to this norm, over all outputs together, and
-        those of other rows in proportion. None is a rule of public numbers.
+        Residuals of rows of typical norm are clipped to this norm, jointly over all outputs, and
+        residuals of other rows in proportion. None chooses it from public numbers.
 
     penalty : float
-        Strength of ``penalty/2 ||W||^2``. It is public and needs no noise; without it the
-        shortness of the descent is what keeps the weights small.
+        Strength of ``penalty/2 ||W||^2``. It is public and needs no noise. Without it, only early
+        stopping keeps the weights small.
 
     budget : GaussianDP or pure ApproxDP
-        What all releases together satisfy.
+        Guarantee of all releases together.
 
     guarantee : ApproxDP or GaussianDP
-        The same in the terms of what was asked for.
+        The same guarantee in the terms of the target.
 
     References
     ----------
@@ -1015,7 +1016,7 @@ class NoisyDescent:
         clip_norm: float | None = None,
         penalty: float = 0.0,
     ) -> Self:
-        """Release that meets ``target``, from public numbers."""
+        """Plan a release that meets ``target``, from public numbers."""
         check_loss(loss)
         size = loss.n_outputs * n_features
         # Steps are at most 150, and other stages of a sequence take less than a tenth.
@@ -1037,15 +1038,15 @@ class NoisyDescent:
         return self.guarantee.unit == "user"
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than can be certified whatever they are, before a ledger is charged.
+        """Refuse more rows than can be certified for any data, before a ledger is charged.
 
-        Where the guarantee is for users, it is their number: that of rows decides nothing.
+        If the guarantee is for users, only the number of users matters.
         """
         adjacency, unit = self.guarantee.adjacency, self.guarantee.unit
         sums.refuse_rows(n_samples, self._most_rows(), adjacency, unit=unit)
 
     def _most_rows(self) -> int:
-        """Number of rows up to which sums are certified at small weights; public."""
+        """Return the largest number of rows with certified sums at small weights; public."""
 
         def is_certain(n_samples: int) -> bool:
             if self._is_for_users and isinstance(self.budget, GaussianDP):
@@ -1058,7 +1059,7 @@ class NoisyDescent:
         return sums.largest_certain(is_certain)
 
     def _certifies(self, plan: DescentPlan, n_samples: float) -> bool:
-        """Whether sums over as many rows are certified at small weights, whatever the rows are."""
+        """Whether sums of any ``n_samples`` rows are certified at small weights."""
         ridge = self.penalty / n_samples
         # The coordinates that stretch most, and the rows whose cap is least in them.
         floor = plan.floor + ridge
@@ -1083,7 +1084,7 @@ class NoisyDescent:
         )
 
     def _parts(self) -> tuple[GaussianDP | None, GaussianDP | ApproxDP]:
-        """For how far the rows of users agree, and for what is left."""
+        """Return the budget for the agreement of users' rows, and the rest."""
         if self._is_for_users and isinstance(self.budget, GaussianDP):
             return divided(self.budget, float(defaults.ROWS_SHARE))
         return None, self.budget
@@ -1096,12 +1097,12 @@ class NoisyDescent:
         Parameters
         ----------
         data : RowBlocks
-            Clipped to ``row_norm``. With owners of the rows if the guarantee is for users.
+            Rows clipped to ``row_norm``, with their owners if the guarantee is for users.
 
         noise : NoiseSource
 
         n_samples : float, default=None
-            Released number of rows, or of users, where it is private; None where it is public.
+            Released number of rows or users if it is private; None if it is public.
 
         Returns
         -------
@@ -1110,7 +1111,7 @@ class NoisyDescent:
         return self._released(data, noise, n_samples)[0]
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release the last point of the descent, as a stage of a sequence."""
+        """Release the last point of the descent as a stage of a sequence."""
         n_samples = run.known_n_samples if self._is_counted(run.data) else None
         found = self._released(run.data, noise, n_samples)
         run.weights, run.spread, run.has_scale = found
@@ -1121,16 +1122,14 @@ class NoisyDescent:
     def _released(
         self, data: RowBlocks, noise: NoiseSource, n_samples: float | None
     ) -> tuple[np.ndarray, CoefficientNoise, bool]:
-        """Weights, how much of them is noise, and whether they end with a Newton step."""
+        """Return the weights, their noise, and whether a Newton step was the last."""
         data.check_norm(self.row_norm)
         if (data.users is not None) != self._is_for_users:
-            raise ValueError(
-                "data must have users where, and only where, the guarantee is theirs."
-            )
+            raise ValueError("data must have users if and only if the guarantee is for users.")
         if (n_samples is not None) != self._is_counted(data):
             raise ValueError(
-                "n_samples must be released under 'add-remove' and of rows with weights, where it "
-                f"is private, and None elsewhere; got {short_repr(n_samples)}."
+                "n_samples must be a released number under 'add-remove' or with weights, where it "
+                f"is private, and None otherwise; got {short_repr(n_samples)}."
             )
         n_samples = float(data.n_units) if n_samples is None else n_samples
         plan, coordinates, cap = self._coordinates(data, n_samples, noise)
@@ -1148,7 +1147,7 @@ class NoisyDescent:
         return weights, descent_noise(variances, coordinates.vectors), False
 
     def _last_step(self, plan: DescentPlan, coordinates: PlainRows) -> GaussianDP | None:
-        """Budget of a Newton step in the end, where the noise hides no direction."""
+        """Return the budget of a final Newton step, or None if noise hides a direction."""
         loss = self.loss
         if not loss.has_joint_curvature:
             return None
@@ -1166,7 +1165,7 @@ class NoisyDescent:
     def _descend(
         self, plan: DescentPlan, capped_sum: CappedSums, n_samples: float, noise: NoiseSource
     ) -> tuple[np.ndarray, float]:
-        """Mean of the last points, and the deviation of the noise in a mean gradient."""
+        """Return the mean of the last points, and the noise deviation of a mean gradient."""
         weights = np.zeros((self.loss.n_outputs, self.n_features))
         velocity, mean = np.zeros_like(weights), np.zeros_like(weights)
         # No record's gradient is longer than the cap. Replacing it moves the sum by two caps.
@@ -1203,7 +1202,7 @@ class NoisyDescent:
     def _coordinates(
         self, data: RowBlocks, n_samples: float, noise: NoiseSource
     ) -> tuple[DescentPlan, PlainRows, float]:
-        """Where gradients are capped and released, and the cap; functions of what is released."""
+        """Return the plan, coordinates and cap of gradients, as functions of released values."""
         plan = self._planned(n_samples)
         ridge = self.penalty / n_samples
         values, vectors = np.zeros(1), None

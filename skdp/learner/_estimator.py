@@ -1,4 +1,4 @@
-"""How an estimator fits: check, plan, charge, release, store; and what all estimators share."""
+"""Base classes of private estimators, whose fit checks, plans, charges, releases and stores."""
 
 import inspect
 import os
@@ -46,9 +46,9 @@ def check_budget(estimator, *, epsilon=None):
 
 
 def ledger_of(estimator):
-    """Ledger of an estimator, opened where it gives a path; None if it has none.
+    """Return the ledger of an estimator, opened if it is a path; None if there is none.
 
-    A path must name a ledger that exists: what a slip of the pen would make is a fresh budget.
+    A path must name an existing ledger, because a typo would otherwise create a fresh budget.
     """
     ledger = estimator.ledger
     if ledger is None or isinstance(ledger, BudgetLedger):
@@ -57,8 +57,8 @@ def ledger_of(estimator):
         with suppress(FileNotFoundError):
             return BudgetLedger(ledger)
     raise ValueError(
-        "ledger must be None, a BudgetLedger or the path of one that exists "
-        f"(BudgetLedger(path, epsilon, delta) makes it); got {short_repr(ledger)}."
+        "ledger must be None, a BudgetLedger or the path of an existing one "
+        f"(BudgetLedger(path, epsilon, delta) creates it); got {short_repr(ledger)}."
     )
 
 
@@ -79,13 +79,13 @@ _PLAIN = (bool, int, float, str)
 
 
 def frozen_params(estimator):
-    """Copy the parameters, such that they compare by their values."""
+    """Return a copy of the parameters that compares by value."""
     names = parameter_names(estimator)
     return {name: _frozen(getattr(estimator, name)) for name in names}
 
 
 def check_unchanged(estimator, params):
-    """Refuse to go on with a stream that began with other ``params``."""
+    """Check that the parameters equal the ``params`` with which a stream began."""
     for name, before in params.items():
         if _is_same(getattr(estimator, name), before):
             continue
@@ -94,14 +94,14 @@ def check_unchanged(estimator, params):
             raise ValueError(
                 f"{name} must not change within a stream, it was {short_repr(before)}; call fit "
                 "to "
-                f"start another one; got {short_repr(getattr(estimator, name))}."
+                f"start a new one; got {short_repr(getattr(estimator, name))}."
             )
 
 
 def is_untouched(estimator, params):
-    """Whether every parameter is as it was, type and all, so that each has been checked before.
+    """Whether every parameter has its old value and type and so was checked before.
 
-    False says nothing: a list, an array or a number of another type may be equal.
+    False is inconclusive: a list, an array or a number of another type may be equal.
     """
     return all(_is_same(getattr(estimator, name), before) for name, before in params.items())
 
@@ -136,7 +136,7 @@ def _frozen(value):
 
 @contextmanager
 def restored_on_error(estimator):
-    """Give an estimator its attributes back if the block fails, an interrupt included."""
+    """Restore the attributes of an estimator if the block fails, also on an interrupt."""
     before = dict(vars(estimator))
     try:
         yield
@@ -148,12 +148,12 @@ def restored_on_error(estimator):
 
 @contextmanager
 def unchanged_on_error(estimator, *, fresh=True):
-    """Leave a fitted model whole if a new fit fails, what validation stores included.
+    """Leave a fitted model unchanged if a new fit fails, including attributes set by validation.
 
-    Within the block parameters are Python's own numbers, and floating point is silent: a warning
-    about an overflow would depend on the data. What is released within it is noted, in public
-    numbers, beside what was noted before unless ``fresh``. Who hears of a fit around this one does
-    not hear of this one.
+    Within the block, parameters are Python numbers and floating-point warnings are silenced,
+    because a warning about an overflow would depend on the data. Releases are noted in public
+    numbers, in addition to earlier notes unless ``fresh``. Listeners of an outer fit get no
+    messages of this one.
     """
     told = () if fresh else vars(estimator).get("_facts", ())
     given = {name: getattr(estimator, name) for name in parameter_names(estimator)}
@@ -169,20 +169,20 @@ def unchanged_on_error(estimator, *, fresh=True):
 
 
 def charge(estimator, guarantee):
-    """Charge the ledger, if there is one, before the data are used; a known seed warns."""
+    """Charge the ledger, if any, before the data are used, and warn of a known seed."""
     warn_of_seed(estimator.random_state is not None, estimator.ledger)
     charge_quietly(estimator, guarantee)
 
 
 def charge_quietly(estimator, guarantee):
-    """Charge the ledger, if there is one, where a seed has been warned of."""
+    """Charge the ledger, if any, without a warning of a known seed."""
     ledger = ledger_of(estimator)
     if ledger is not None:
         ledger.charge(guarantee, label=getattr(estimator, "_label", type(estimator).__name__))
 
 
 def charge_stream(estimator, guarantee, *, stream, version, continues):
-    """Let the ledger's one entry of a stream cover ``guarantee``, before the data are used."""
+    """Raise the ledger's entry of a stream to ``guarantee``, before the data are used."""
     ledger = ledger_of(estimator)
     if ledger is None:
         return
@@ -193,9 +193,9 @@ def charge_stream(estimator, guarantee, *, stream, version, continues):
 
 
 def warn_of_delta(model, n_units, unit="record"):
-    """Warn of a delta that allows for the release of a record, once for all fits within another.
+    """Warn of a delta that permits the release of a record, once for nested fits.
 
-    Where records are added or removed their number is private, and nothing can be said.
+    There is no warning under add-remove, where the number of records is private.
 
     Parameters
     ----------
@@ -220,23 +220,21 @@ def warn_of_delta(model, n_units, unit="record"):
 
 
 def warn_of_seed(is_seeded, ledger=None):
-    """Warn whoever fits with noise that can be recomputed, once a call and before it is charged.
+    """Warn of noise that can be recomputed, once per call and before the charge.
 
-    ``config_context(known_seeds=True)`` says that this is meant, unless a ledger pays for it.
+    ``config_context(known_seeds=True)`` silences the warning unless there is a ledger.
     """
     if not is_seeded or (ledger is None and get_config()["known_seeds"]):
         return
     if ledger is None:
         means = (
-            "and its guarantee protects nobody. Leave random_state=None on real data; figures and "
-            "tests are fitted within skdp.config_context(known_seeds=True)"
+            "and its guarantee protects nobody. Use random_state=None on real data; fit figures "
+            "and tests within skdp.config_context(known_seeds=True)"
         )
     else:
-        means = (
-            "and the charge to the ledger buys no privacy. Leave random_state=None on real data"
-        )
+        means = "and the charge to the ledger buys no privacy. Use random_state=None on real data"
     warnings.warn(
-        f"random_state is set, so that the noise of this fit can be recomputed, {means}.",
+        f"random_state is set, so the noise of this fit can be recomputed, {means}.",
         PrivacyWarning,
         stacklevel=level_of_the_user(),
     )
@@ -262,9 +260,9 @@ except ImportError:
 
 
 class CallbackSupportMixin(_CallbackSupportMixin):
-    """Mixin: an estimator that tells callbacks of its fit.
+    """Mixin for estimators that support callbacks.
 
-    Privacy: pickles leave callbacks out, which may hold times, or whatever their author kept.
+    Privacy: pickles omit callbacks, which may hold times or any other data.
     """
 
     def __reduce_ex__(self, protocol):
@@ -274,28 +272,28 @@ class CallbackSupportMixin(_CallbackSupportMixin):
 
 
 def begun_fit(estimator, n_parts=None):
-    """Context of a fit that begins, before anything is checked; None if nobody listens."""
+    """Return the callback context of a fit, before any check; None without callbacks."""
     context = estimator._init_callback_context(max_subtasks=n_parts)
     listens = getattr(estimator, "_skl_callbacks", ())
     return context if listens else None
 
 
 class Progress:
-    """Tells callbacks how far a fit is.
+    """Report the progress of a fit to callbacks.
 
-    A callback is given the estimator, which has what was fitted before if anything, and where the
-    fit is: names of its parts and their numbers. It is given neither rows nor targets nor a model.
-    What it returns is ignored, for the guarantee is that of a whole fit.
+    A callback receives the estimator, with the attributes of an earlier fit if any, and the names
+    and numbers of the parts of the fit. It receives no rows, targets or model. Its return value is
+    ignored, because the guarantee is for a whole fit.
 
     Parameters
     ----------
     estimator : estimator
 
     context : CallbackContext or None
-        None tells nobody.
+        None disables the messages.
 
     public : tuple of str, default=()
-        Of "rows" and "users", those whose number is public.
+        Units with a public number, among "rows" and "users".
     """
 
     def __init__(self, estimator, context, *, public=()):
@@ -305,7 +303,7 @@ class Progress:
             context.call_on_fit_task_begin(estimator=estimator)
 
     def __call__(self, n_rounds):
-        """Tell that rounds of a network were done."""
+        """Report that rounds of a network are done."""
         if self.context is not None:
             Progress(
                 self.estimator, self.context.subcontext(task_name=f"{n_rounds} rounds")
@@ -317,7 +315,7 @@ class Progress:
 
     @contextmanager
     def part(self, name, step=None):
-        """A part of the fit, which another estimator of ours may be: it tells of itself then."""
+        """Report a part of the fit; a step with callbacks reports its own progress."""
         if self.context is None:
             yield
             return
@@ -331,26 +329,26 @@ class Progress:
             context.call_on_fit_task_end(estimator=self.estimator)
 
     def close(self):
-        """Tell that the fit is done."""
+        """Report that the fit is done."""
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.estimator)
 
 
 class _Phase(Progress):
-    """Part of a fit whose steps are told."""
+    """Part of a fit that reports its steps."""
 
     def __init__(self, estimator, context, name):
         super().__init__(estimator, context)
         self.name = name
 
     def step(self):
-        """Tell that one more step is done."""
+        """Report that one more step is done."""
         Progress(self.estimator, self.context.subcontext(self.name)).close()
 
 
 @contextmanager
 def progress_of(estimator, context, *, groups=None):
-    """Tell callbacks of the fit within the block, from after its charge until it is stored.
+    """Report the fit within the block to callbacks, from its charge until it is stored.
 
     Parameters
     ----------
@@ -360,7 +358,7 @@ def progress_of(estimator, context, *, groups=None):
         From `begun_fit`.
 
     groups : array-like, default=None
-        Owners of the rows. How many rows they have is private then.
+        Owners of the rows. If given, the number of rows is private.
 
     Yields
     ------
@@ -386,9 +384,9 @@ def _parts(estimator):
 
 
 def without_callbacks(estimator):
-    """Take the callbacks from a copy of an estimator and from all in it, and return it.
+    """Remove the callbacks from a copied estimator and its parts, and return it.
 
-    Privacy: how many fits a search makes, and which of them fail, may be private.
+    Privacy: the number of fits of a search, and which of them fail, may be private.
     """
     for part in _parts(estimator):
         if not isinstance(part, type) and hasattr(part, "_skl_callbacks"):
@@ -397,15 +395,15 @@ def without_callbacks(estimator):
 
 
 def check_own_callbacks(estimator, steps):
-    """Refuse, before a charge, callbacks that scikit-learn refuses within those of a whole."""
+    """Refuse, before a charge, callbacks of steps that scikit-learn would refuse later."""
     if not getattr(estimator, "_skl_callbacks", ()):
         return
     for name, step in steps:
         own = getattr(step, "_skl_callbacks", ())
         if any(isinstance(callback, AutoPropagatedCallback) for callback in own):
             raise ValueError(
-                "steps must have no callbacks that a pipeline gives to its steps, such as a "
-                "ProgressBar, where it has callbacks itself: set them there; got some of "
+                "steps must have no auto-propagated callbacks, such as a ProgressBar, in a "
+                "pipeline with callbacks: set them on the pipeline; got some of "
                 f"{name!r}."
             )
 
@@ -414,42 +412,42 @@ _ANSWERS = ("predict", "predict_proba", "predict_log_proba", "decision_function"
 _METHODS = ("fit", "partial_fit", "fit_transform", "score", *_ANSWERS)
 _ARGUMENTS = {
     "sample_weight": (
-        "a weight of k multiplies what a row adds to a release by k. DPLogisticRegression, "
+        "a weight of k multiplies the contribution of a row by k. DPLogisticRegression, "
         "DPLinearSVC, DPLinearRegression, DPPoissonRegressor and DPKernelRidge take weights up to "
         "max_sample_weight, and so does a DPPipeline whose last step is one of these, as "
-        "model__sample_weight if that is its name"
+        "model__sample_weight if the step is called model"
     ),
     "return_std": (
-        "no private standard deviation of a prediction is released. Linear classifiers state the "
-        "noise in their coefficients as coef_noise_"
+        "no private standard deviation of a prediction is released. Linear classifiers have "
+        "coef_noise_, the noise in their coefficients"
     ),
     "return_cov": "no private covariance of predictions is released",
     "groups": (
-        "it protects rows without being told who owns them. DPLogisticRegression, DPLinearSVC, "
-        "DPKernelRidge, streams and DistributedDPClassifier take the owners, and "
-        "so does a DPPipeline of which one of these is the last step, and a search over these"
+        "it protects rows, not users. DPLogisticRegression, DPLinearSVC, "
+        "DPKernelRidge, streams and DistributedDPClassifier take the owners of rows, and so do a "
+        "DPPipeline whose last step is one of these and a search over these"
     ),
-    "node": "it has no nodes. DistributedDPClassifier.fit takes them, of rows that are prepared",
+    "node": "it has no nodes. DistributedDPClassifier.fit takes them, with preprocessed rows",
 }
 _MISSING = {
     "summary_": (
-        "intervals are of DPLinearRegression, and of DPLogisticRegression and DPPoissonRegressor "
-        "that are fitted with inference=True"
+        "DPLinearRegression has intervals, and so have DPLogisticRegression and "
+        "DPPoissonRegressor fitted with inference=True"
     ),
     "partial_fit": (
-        "each call would read rows in a release of its own. For streams take "
+        "each call would be a separate release. For streams use "
         "DPOnlineKernelRegressor, DPOnlineClassifier, MIPrivateSGDRegressor or "
         "DistributedDPClassifier"
     ),
     "released": (
-        "streams have it. The user guide says what each fitted object "
-        "holds, and which ones must stay with the curator"
+        "only streams have it. The user guide lists the contents of each fitted object "
+        "and the objects that must stay with the curator"
     ),
 }
 
 
 class Explained:
-    """Mixin: errors about what an estimator does not have say what there is instead."""
+    """Mixin whose errors about missing arguments and attributes name alternatives."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -464,7 +462,7 @@ class Explained:
                 setattr(cls, name, told if check is None else available_if(check)(told))
 
     def _explain(self, method, name):
-        """Raise an error that says what there is in place of an argument, if that is known."""
+        """Raise an error that names the alternative to an argument, if it is known."""
         if name in _ARGUMENTS:
             kind = type(self).__name__
             raise TypeError(f"{kind}.{method}() takes no {name}: {_ARGUMENTS[name]}.")
@@ -502,7 +500,7 @@ def _explained(method):
 
 
 def _reading(method, name):
-    """Give a method rows of a source, too: it answers block by block."""
+    """Extend a method to sources, which it reads block by block."""
 
     @wraps(method)
     def answered(self, X, *args, **kwargs):
@@ -536,7 +534,7 @@ _IN_CACHE = 2**17  # numbers
 
 
 class LinkedDocumentation:
-    """Mixin: the HTML view of an estimator links to our pages."""
+    """Mixin that links the HTML view of an estimator to the skdp documentation."""
 
     _doc_link_module = "skdp"
     _doc_link_template = (
@@ -546,7 +544,7 @@ class LinkedDocumentation:
 
 
 class NoisyPredictions:
-    """Mixin: tags of a predictor of sparse rows, of which scikit-learn asks no accuracy."""
+    """Mixin with the tags of noisy predictors: sparse input and possibly poor scores."""
 
     def __sklearn_tags__(self):
         return _noisy(super().__sklearn_tags__())  # type: ignore[misc]
@@ -561,10 +559,10 @@ def _noisy(tags):
 
 
 class StatedGuarantee(Explained, GuaranteeView):
-    """Mixin: ``guarantee_`` says if the noise is known, or releases were recorded.
+    """Mixin for estimators whose ``guarantee_`` states known seeds and recorded releases.
 
-    Who records releases holds the exact answers behind them, so that nothing is promised of a
-    model that was made of them. It can be copied, but it cannot be pickled.
+    Recording releases keeps the exact answers behind them, so the guarantee of such a model is
+    void. The model can be copied but not pickled.
     """
 
     guarantee_: Guarantee
@@ -639,7 +637,8 @@ class StatedGuarantee(Explained, GuaranteeView):
         if stated is not None and VOID in stated.caveats:
             raise PicklingError(
                 f"This {type(self).__name__} was fitted, or asked, while releases were recorded: "
-                "its guarantee is void, and it must not leave its process. Fit it again outside."
+                "its guarantee is void, and it must not leave its process. Fit it again without "
+                "recording."
             )
         return super().__reduce_ex__(protocol)
 
@@ -669,17 +668,17 @@ class StatedGuarantee(Explained, GuaranteeView):
 
 @dataclass(frozen=True)
 class Public:
-    """What is known of a fit before it is charged, on which its plan may depend.
+    """Public facts about a fit, known before the charge, on which its plan may depend.
 
     Parameters
     ----------
     target : ApproxDP
-        What the fit is to satisfy: epsilon, delta, adjacency, and whom it protects.
+        Target guarantee of the fit: epsilon, delta, adjacency and unit.
 
     n_features : int
 
     n_samples : int or None
-        Number of rows, or of users where rows have owners; None where it is private.
+        Number of rows, or of users if rows have owners; None if it is private.
 
     classes : ndarray of shape (n_classes,) or None
         Labels of a classifier.
@@ -688,7 +687,8 @@ class Public:
         Whether the rows are a sparse matrix.
 
     is_weighted : bool, default=False
-        Whether the rows have weights. Their sum is private, whatever is public of their number.
+        Whether the rows have weights. The sum of weights is private even if the number of rows is
+        public.
     """
 
     target: ApproxDP
@@ -700,24 +700,24 @@ class Public:
 
     @property
     def unit(self) -> str:
-        """Whom the fit protects: "record" or "user"."""
+        """Unit of protection: "record" or "user"."""
         return self.target.unit
 
     def row_norm(self, x_norm: float, *, constant: float = 0.0) -> float:
-        """Bound on the norm of a row of `Data.rows`, its rounding included."""
+        """Return a bound on the norm of a row of `Data.rows`, including rounding."""
         return Rows.norm_bound(float(x_norm), constant, self.n_features + (constant != 0.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Data:
-    """Private rows of one fit, validated.
+    """Validated private rows of one fit.
 
     Parameters
     ----------
     X : {ndarray, CSR matrix} of shape (n_samples, n_features)
 
     y : ndarray of shape (n_samples,) or None
-        Targets; of a classifier the codes of the labels, from 0 on.
+        Targets, or label codes from 0 on for a classifier.
 
     users : Users or None
         Owners of the rows, if the fit protects users.
@@ -726,7 +726,7 @@ class Data:
         Labels of a classifier. Public.
 
     weights : ndarray of shape (n_samples,) or None
-        Over the largest that is allowed: from 0 to 1.
+        Weights divided by the largest allowed weight: from 0 to 1.
     """
 
     X: Any
@@ -737,23 +737,23 @@ class Data:
 
     @property
     def n_units(self) -> int:
-        """Users where rows have owners, rows otherwise."""
+        """Number of users if rows have owners, of rows otherwise."""
         return self.X.shape[0] if self.users is None else self.users.n_users
 
     def rows(
         self, x_norm: float, *, y_bounds: tuple[float, float] | None = None, constant: float = 0.0
     ) -> Rows:
-        """Rows for the releases of linear models, which clip them to a norm.
+        """Return rows for the releases of linear models, which clip them to a norm.
 
         Parameters
         ----------
         x_norm : float
 
         y_bounds : (float, float), default=None
-            Bounds that targets are clipped to; None leaves them as they are.
+            Bounds to which targets are clipped; None disables clipping.
 
         constant : float, default=0.0
-            Feature appended to each row; 0 appends none.
+            Constant feature appended to each row; 0 appends none.
         """
         y = self.y if y_bounds is None else np.clip(self.y, *y_bounds)
         x_norm = float(x_norm)
@@ -767,7 +767,7 @@ class _Learner(
     BaseEstimator,
     ABC,
 ):
-    """Base of estimators of anybody: parameters, checks and rows."""
+    """Base of private estimators: parameters, checks and rows."""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -794,10 +794,10 @@ class _Learner(
     _dtypes: Any = np.float64
 
     def check_parameters(self):
-        """Check parameters of the subclass, before the rows are looked at."""
+        """Check the parameters of the subclass, before the rows are read."""
 
     def report_notes(self):
-        """Sentences of this learner for the privacy report, from public and released numbers.
+        """Return sentences for the privacy report, from public and released numbers.
 
         Returns
         -------
@@ -806,7 +806,7 @@ class _Learner(
         return ()
 
     def validated(self, X):
-        """Rows that a fitted model is asked about: {ndarray, CSR matrix} of ``n_features_in_``.
+        """Validate the input of a fitted model: {ndarray, CSR matrix} of ``n_features_in_``.
 
         Parameters
         ----------
@@ -842,8 +842,8 @@ class _Learner(
         weights = owners.checked_weights(sample_weight, data.X.shape[0], self._most_weight)
         if weights is not None and self.max_sample_weight is None:
             warnings.warn(
-                "max_sample_weight is not given: weights above 1 count as 1, whatever the weights "
-                "are. It is public; noise is in proportion to it.",
+                "max_sample_weight is not given: weights above 1 count as 1. This bound must be "
+                "public; the noise is proportional to it.",
                 PrivacyWarning,
                 stacklevel=level_of_the_user(),
             )
@@ -863,14 +863,14 @@ class _Learner(
 
 
 class PrivateEstimator(_Learner):
-    """Base of estimators whose fit is one `Sequence` of releases.
+    """Base class of estimators whose fit is one `Sequence` of releases.
 
-    A subclass says what it will release, in `plan`, from public numbers alone, and releases it, in
-    `learn`. All else is here: checks, users, the charge, callbacks, the guarantee and its caveats,
-    and a fit that fails leaves the old model whole.
+    A subclass implements `plan`, which plans the releases from public numbers only, and `learn`,
+    which makes them. This class handles checks, users, the charge, callbacks, the guarantee and
+    its caveats. A fit that fails leaves the old model unchanged.
 
-    Privacy: what `learn` stores must be public or made of what ``run`` returns. Nothing else that
-    depends on ``data`` may leave it.
+    Privacy: `learn` may store only public values and functions of the result of ``run``. Nothing
+    else that depends on ``data`` may leave it.
 
     Parameters
     ----------
@@ -887,14 +887,14 @@ class PrivateEstimator(_Learner):
     Attributes
     ----------
     guarantee_ : ApproxDP
-        What the fit promises. Public.
+        Guarantee of the fit. Public.
 
     classes_ : ndarray of shape (n_classes,)
-        Labels of a classifier: those of its parameter ``classes``, or those in ``y``. Public.
+        Labels of a classifier: its parameter ``classes``, or the labels in ``y``. Public.
 
     Examples
     --------
-    A sum of rows, each clipped to a norm of 1:
+    A private sum of rows that are clipped to norm 1:
 
     >>> from functools import partial
     >>> import numpy as np
@@ -912,7 +912,7 @@ class PrivateEstimator(_Learner):
 
     @abstractmethod
     def plan(self, public):
-        """What a fit releases, from public numbers; checks the parameters of the subclass.
+        """Plan the releases of a fit from public numbers, and check the subclass's parameters.
 
         Parameters
         ----------
@@ -921,21 +921,21 @@ class PrivateEstimator(_Learner):
         Returns
         -------
         Sequence
-            Its guarantee is what the ledger is charged.
+            Planned releases, whose guarantee is charged to the ledger.
         """
 
     @abstractmethod
     def learn(self, data, run):
-        """Release, and store the fitted attributes.
+        """Make the releases and store the fitted attributes.
 
         Parameters
         ----------
         data : Data
 
         run : callable
-            ``run(rows)`` makes the releases that were planned on rows, such as ``data`` or
-            ``data.rows(x_norm)``, and returns a `Run` with what they found, without the rows. It
-            can be called once.
+            ``run(rows)`` makes the planned releases on rows, such as ``data`` or
+            ``data.rows(x_norm)``, and returns a `Run` with the released values, without the rows.
+            It can be called once.
         """
 
     @with_callbacks
@@ -945,14 +945,14 @@ class PrivateEstimator(_Learner):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
-            Rows, or what `~skdp.rows.row_source` takes, which is read several times.
+            Rows, or any input of `~skdp.rows.row_source`, which is read several times.
 
         y : array-like of shape (n_samples,) or str, default=None
             Labels or targets, or the name of their column in ``X``.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, or the name of their column. The guarantee is then
-            for users: it covers all rows of one, however many. None protects rows.
+            ID of the user who owns each row, or the name of its column. The guarantee then
+            covers all rows of a user, however many. None protects single rows.
 
         Returns
         -------
@@ -963,7 +963,7 @@ class PrivateEstimator(_Learner):
         ValueError
             If a parameter or the input is invalid.
         BudgetExceededError
-            If the ledger cannot pay; the old model stays.
+            If the charge would exceed the ledger's budget; the old model stays.
         SolverError
             If the solution could not be certified; the ledger stays charged.
         SourceChangedError
@@ -995,11 +995,11 @@ class PrivateEstimator(_Learner):
 
             def run(rows):
                 if next(unused, True):
-                    raise ValueError("run must be called once: the charge is for one use.")
+                    raise ValueError("run must be called once: the charge covers one use.")
                 same = rows.users is data.users and rows.weights is data.weights
                 if rows.X.shape[0] != data.X.shape[0] or not same:
                     raise ValueError(
-                        "run must be given as many rows as learn, with their users and weights."
+                        "run must get as many rows as learn, with the same users and weights."
                     )
                 with progress_of(self, context, groups=groups):
                     return sequence(rows, noise).released()
@@ -1012,15 +1012,15 @@ class PrivateEstimator(_Learner):
 
 
 def with_weights(guarantee, weights):
-    """Guarantee with what it rests on where rows have weights."""
+    """Return the guarantee, with a caveat if rows have weights."""
     return guarantee if weights is None else guarantee.with_caveats(WEIGHTED)
 
 
 class Weighted(PrivateEstimator):
-    """Base of estimators whose rows may have weights, which multiply what they add to a release.
+    """Base class of estimators that support sample weights.
 
-    A subclass has the parameter ``max_sample_weight``. Its plan is for rows that weigh 1 at most,
-    and says so to `Sequence.plan` by ``is_weighted``.
+    A subclass has the parameter ``max_sample_weight``. Its plan is for weights of at most 1; it
+    tells `Sequence.plan` by ``is_counted`` that the sum of weights is counted.
     """
 
     @with_callbacks
@@ -1030,19 +1030,18 @@ class Weighted(PrivateEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
-            Rows, or what `~skdp.rows.row_source` takes, which is read several times.
+            Rows, or any input of `~skdp.rows.row_source`, which is read several times.
 
         y : array-like of shape (n_samples,) or str, default=None
             Labels or targets, or the name of their column in ``X``.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, or the name of their column. The guarantee is then
-            for users: it covers all rows of one, however many. None protects rows.
+            ID of the user who owns each row, or the name of its column. The guarantee then
+            covers all rows of a user, however many. None protects single rows.
 
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, at least 0; those above ``max_sample_weight`` count as that. A
-            weight must be a function of its own row and of public or released numbers. None is 1
-            for all.
+            Non-negative weight of each row, clipped to ``max_sample_weight``. A weight must be a
+            function of its own row and of public or released numbers. None means 1 for all rows.
 
         Returns
         -------
@@ -1053,7 +1052,7 @@ class Weighted(PrivateEstimator):
         ValueError
             If a parameter or the input is invalid.
         BudgetExceededError
-            If the ledger cannot pay; the old model stays.
+            If the charge would exceed the ledger's budget; the old model stays.
         SolverError
             If the solution could not be certified; the ledger stays charged.
         SourceChangedError
@@ -1063,7 +1062,7 @@ class Weighted(PrivateEstimator):
 
 
 def _check_plan(guarantee, target):
-    """Check that a plan costs what the estimator's parameters say, and protects whom they say."""
+    """Check that a plan meets the target guarantee, with its adjacency and unit."""
     about = guarantee.adjacency, guarantee.unit
     is_met = guarantee.epsilon <= target.epsilon and guarantee.delta <= target.delta
     if about != (target.adjacency, target.unit) or not is_met:
@@ -1074,7 +1073,7 @@ def _check_plan(guarantee, target):
 
 
 class LinearPredictions:
-    """Mixin: scores and classes of a linear classifier, whose rows are clipped as in its fit."""
+    """Mixin with the predictions of a linear classifier, which clips rows as in its fit."""
 
     classes_: np.ndarray
     coef_: np.ndarray
@@ -1082,10 +1081,10 @@ class LinearPredictions:
     x_norm_: float
 
     def decision_function(self, X):
-        """Score of each sample: of the second class, or of every class if there are more.
+        """Return the scores of each sample: of the second of two classes, or of all classes.
 
-        Rows longer than ``x_norm_`` are scaled back onto the ball, as they were in `fit`: only
-        within it is the score ``X @ coef_.T + intercept_``.
+        Rows whose norm exceeds ``x_norm_`` are scaled down to it, as in `fit`. For other rows the
+        score is ``X @ coef_.T + intercept_``.
 
         Parameters
         ----------
@@ -1102,7 +1101,7 @@ class LinearPredictions:
         return scores[:, 0] if len(self.intercept_) == 1 else scores
 
     def predict(self, X):
-        """Predict the class of each sample; costs no privacy.
+        """Predict the class of each sample, at no privacy cost.
 
         Parameters
         ----------

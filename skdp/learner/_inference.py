@@ -1,7 +1,7 @@
-"""Coefficients with a covariance of sampling and noise together: moments, and Newton steps.
+"""Coefficients with covariances of sampling error and noise: moments and Newton steps.
 
-To check it: `release_moments` here and `release_joint` of ``learner/_descent.py`` for what is
-released, and the stages for their budgets. All else is made of released numbers.
+To check it: `release_moments` here and `release_joint` of ``learner/_descent.py`` for the
+releases, and the stages for their budgets. Everything else is made of released numbers.
 """
 
 import math
@@ -128,7 +128,7 @@ def release_moments(data: RowBlocks, *, guarantee: GaussianDP, noise: NoiseSourc
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Coefficients, and how sure they are. Everything is released, or made of what is.
+    """Coefficients with their covariances, made of released numbers only.
 
     Parameters
     ----------
@@ -344,7 +344,10 @@ class JointSteps(_Inference):
 
     def __post_init__(self) -> None:
         if not self.loss.has_joint_curvature and self.loss.curvature > self.loss.lipschitz:
-            raise ValueError("curvature of the loss must be at most its lipschitz.")
+            raise ValueError(
+                "loss must have curvature at most lipschitz; got "
+                f"{self.loss.curvature:g} and {self.loss.lipschitz:g}."
+            )
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
         """Release ``run.found["estimate"]``."""

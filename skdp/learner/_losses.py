@@ -1,4 +1,4 @@
-"""Losses of linear models: what a release, its noise and its solver ask of one."""
+"""Losses of linear models, with the bounds that releases, noise and solvers need."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,17 +15,17 @@ _LIMIT_SCORE = 700.0  # whose exponential is a float
 
 
 class Loss(ABC):
-    """Convex loss of scores that are linear in a row, summed over rows.
+    """Base class of convex losses of scores that are linear in a row, summed over rows.
 
-    Privacy: sensitivities and noise rest on ``lipschitz``, and those of minimisers on
-    ``curvature``. Whoever writes a loss owes both: no residual is longer than ``lipschitz`` at any
-    score and any target, the rounding of floats aside, and no second derivative is larger than
-    ``curvature``. `residuals` must compute each row by itself, within a few units in the last
-    place of ``lipschitz``. `skdp.audit.replay` tests these on neighbours.
+    Privacy: sensitivities and noise depend on ``lipschitz``, and those of minimisers also on
+    ``curvature``. The author of a loss must ensure both bounds: at any score and any target, the
+    norm of a residual is at most ``lipschitz``, apart from floating-point rounding, and no second
+    derivative exceeds ``curvature``. `residuals` must compute each row independently, within a few
+    units in the last place of ``lipschitz``. `skdp.audit.replay` tests these on neighbours.
 
-    A subclass has ``lipschitz`` and ``curvature``, and the methods `total` and `residuals`; for
-    objective and output perturbation it has `hessian_weights` and ``heaviest``, too. All else has
-    defaults, which hold for any loss of one score.
+    A subclass defines ``lipschitz``, ``curvature``, `total` and `residuals`. Objective and output
+    perturbation also need `hessian_weights` and ``heaviest``. Other members have defaults, which
+    are valid for any loss of one score.
 
     Attributes
     ----------
@@ -33,20 +33,21 @@ class Loss(ABC):
         Largest norm of a residual.
 
     curvature : float
-        Largest eigenvalue of the second derivative by the scores. Releases need it to be finite.
+        Largest eigenvalue of the second derivative with respect to the scores. Releases need a
+        finite value.
 
     n_outputs : int, default=1
-        Number of scores of a row.
+        Number of scores per row.
 
     heaviest : number, default=1
         A target whose loss is largest at scores of 0.
 
     usual_slope : float, default=0.5
-        Residual of a row that nothing is known of, as a part of ``lipschitz``: no promise, but
-        what the caps of a descent go by.
+        Typical residual before training, as a fraction of ``lipschitz``. It is not a bound; the
+        caps of a descent depend on it.
 
     has_classes : bool, default=False
-        Whether targets are codes of classes.
+        Whether targets are class codes.
 
     Examples
     --------
@@ -84,14 +85,14 @@ class Loss(ABC):
 
     @abstractmethod
     def total(self, scores, targets):
-        """Sum of the losses, none of which is below 0.
+        """Return the sum of the losses, each of which must be non-negative.
 
         Parameters
         ----------
         scores : ndarray of shape (n_samples, n_outputs)
 
         targets : ndarray of shape (n_samples,)
-            Codes of classes from 0 on, or numbers.
+            Class codes, starting at 0, or numbers.
 
         Returns
         -------
@@ -100,14 +101,17 @@ class Loss(ABC):
 
     @abstractmethod
     def residuals(self, scores, targets):
-        """Derivatives of the losses by the scores, of their shape; arguments as for `total`."""
+        """Return the derivatives of the losses with respect to the scores, in their shape.
+
+        Arguments are those of `total`.
+        """
 
     def hessian_weights(self, scores, targets):
-        """Second derivatives by the score, of the shape (n_samples,)."""
+        """Return the second derivatives with respect to the score, of shape (n_samples,)."""
         raise NotImplementedError(f"{type(self).__name__} has no hessian_weights.")
 
     def inverse_link(self, scores):
-        """Mean of the target at scores, as `predict` returns it: the scores themselves."""
+        """Return the mean of the target at scores, for `predict`; by default the scores."""
         return scores
 
     @property
@@ -117,72 +121,72 @@ class Loss(ABC):
 
     @property
     def typical_curvature(self):
-        """Curvature that steps of a descent assume."""
+        """Curvature that determines the step sizes of a descent."""
         return self.curvature
 
     def weights_of(self, targets):
-        """Weight of each record, at most 1, of the shape (n_samples,)."""
+        """Return the weight of each record, at most 1, of shape (n_samples,)."""
         return np.ones(len(targets))
 
     def mean_slope(self, mean_loss):
-        """Bound on the mean norm of residuals where the losses have the given mean."""
+        """Return a bound on the mean norm of residuals for a given mean loss."""
         return self.lipschitz
 
     def relative_curvature(self, mean_slope):
-        """Bound on the mean of the second derivative times the absolute score.
+        """Return a bound on the mean of the second derivative times the absolute score.
 
-        So much does a relative error of the scores move a residual. Infinite where only the norms
-        of rows and weights bound it.
+        It bounds the effect of a relative error of the scores on a residual. Infinity means that
+        only the norms of rows and weights bound this effect.
         """
         return math.inf
 
     def log_determinant(self, ratio):
-        """Bound on the log change of the Hessian's determinant by one record.
+        """Return a bound on the change of the log determinant of the Hessian by one record.
 
         Parameters
         ----------
         ratio : float
-            Squared norm bound of a row over the penalty.
+            Squared norm bound of a row divided by the penalty.
         """
         return self.n_outputs * math.log1p(self.curvature * ratio)
 
     def worst_trade(self, ratio, weight):
-        """Largest ``log_determinant + weight * slope`` of a record, with the l1 norm as the slope.
+        """Return a bound on ``log_determinant + weight * slope`` of a record.
 
-        That both cannot be extreme at once is not used.
+        The slope is an l1 norm. The bound allows both terms to be largest at once.
         """
         return self.log_determinant(ratio) + weight * self.lipschitz_l1
 
     def gradient_corners(self):
-        """Ways in which a record's gradient can be extreme: (norm, count) beside zero.
+        """Return the extreme gradients of a record, besides zero, as pairs (norm, count).
 
-        None where gradients need not have zero in their hull: objective perturbation is not
-        proved for them with a delta.
+        None if zero need not be in the convex hull of the gradients. Objective perturbation with
+        a delta has no proof for such losses.
         """
         return None
 
 
 class RowLoss(Loss):
-    """Loss that can be had of each row, as rows with weights need where losses are minimised."""
+    """Loss with a value for each row, as required to minimise losses of weighted rows."""
 
     @abstractmethod
     def values(self, scores, targets):
-        """Losses of the rows, of the shape (n_samples,); arguments as for `total`."""
+        """Return the losses of the rows, of shape (n_samples,); arguments as for `total`."""
 
     def total(self, scores, targets):
-        """Sum of the losses."""
+        """Return the sum of the losses."""
         return float(self.values(scores, targets).sum())
 
 
 def check_loss(loss, *, is_minimised=False):
-    """Check what a release asks of a loss, on made-up rows: before a charge.
+    """Check a loss on synthetic rows, before a charge.
 
     Parameters
     ----------
     loss : Loss
 
     is_minimised : bool, default=False
-        Whether the sum of losses is to be minimised, which takes second derivatives.
+        Whether the sum of losses is minimised, which requires second derivatives.
     """
     kind = type(loss).__name__
     bounds = dict(lipschitz=getattr(loss, "lipschitz", None), curvature=loss.curvature)
@@ -200,18 +204,17 @@ def check_loss(loss, *, is_minimised=False):
 
 
 class ByClass:
-    """Mixin: the loss of a record is multiplied by the weight of its class, which is at most 1.
+    """Mixin for losses that are multiplied by a class weight of at most 1.
 
-    Privacy: with weights of at most 1 the bounds of the loss itself hold for every record. Slope,
-    curvature, and the trace and the rank of the Hessian are no larger than without the weight.
-    Gradients are drawn towards zero, which is among their corners, and stay in their convex hull.
-    Where a bound trades slope against curvature at one point, a record of weight u has the slope
-    ``u t`` and the curvature ``u h(t)``: for the logistic loss ``u t (1 - t) <= u t (1 - u t)``,
-    which is what the loss has where its own slope is ``u t``; other bounds take the largest of
-    each.
+    Privacy: with weights of at most 1, the bounds of the unweighted loss hold for every record.
+    Slope, curvature, and the trace and rank of the Hessian do not exceed their unweighted values.
+    Gradients shrink towards zero, which is one of their corners, and stay in their convex hull.
+    If a bound trades slope against curvature at one point, a record of weight u has slope ``u t``
+    and curvature ``u h(t)``. For the logistic loss ``u t (1 - t) <= u t (1 - u t)``, the curvature
+    of the loss at slope ``u t``; other bounds use the maximum of each.
 
-    An objective with a largest weight w is w times one with weights of at most 1 and a penalty
-    that is w times smaller. That is how the largest weight enters every sensitivity.
+    An objective with largest weight w is w times an objective with weights of at most 1 and a
+    penalty divided by w. In this way the largest weight enters every sensitivity.
     """
 
     weights: tuple[float, ...] = ()
@@ -230,15 +233,15 @@ class ByClass:
 
     @property
     def heaviest(self) -> int:
-        """Code of a class that weighs most."""
+        """Code of a class with the largest weight."""
         return int(np.argmax(self.weights)) if self.weights else 1
 
     def weights_of(self, codes: Any) -> np.ndarray:
-        """Weight of each record, of the shape (n_samples,)."""
+        """Return the weight of each record, of shape (n_samples,)."""
         return np.array(self.weights)[codes] if self.weights else np.ones(len(codes))
 
     def _weighted(self, values: Any, codes: Any) -> Any:
-        """Values times the weights of records, which come first."""
+        """Return values times the weights of records; records are on the first axis."""
         if not self.weights:
             return values
         shares = self.weights_of(codes)
@@ -250,18 +253,18 @@ class _MarginLoss(ByClass, RowLoss):
 
     @abstractmethod
     def value(self, margin):
-        """Loss at ``margin``."""
+        """Return the loss at ``margin``."""
 
     @abstractmethod
     def slope(self, margin):
-        """Minus the derivative."""
+        """Return minus the derivative at ``margin``."""
 
     @abstractmethod
     def second(self, margin):
-        """Second derivative."""
+        """Return the second derivative at ``margin``."""
 
     def residuals(self, scores, codes):
-        """Derivative with respect to the scores.
+        """Return the derivatives with respect to the scores.
 
         Parameters
         ----------
@@ -278,32 +281,32 @@ class _MarginLoss(ByClass, RowLoss):
         return self._weighted(-sign * self.slope(sign * scores), codes)
 
     def values(self, scores, codes):
-        """Losses of the rows; arguments as for `residuals`."""
+        """Return the losses of the rows; arguments as for `residuals`."""
         return self._weighted(self.value((2.0 * codes - 1.0) * scores[:, 0]), codes)
 
     def hessian_weights(self, scores, codes):
-        """Second derivatives, of the shape (n_samples,)."""
+        """Return the second derivatives, of shape (n_samples,)."""
         return self._weighted(self.second((2.0 * codes - 1.0) * scores[:, 0]), codes)
 
     def gradient_corners(self):
-        """Ways in which a record's gradient can be extreme: (norm, count) beside zero."""
+        """Return the extreme gradients of a record, besides zero, as pairs (norm, count)."""
         return ((self.lipschitz, 1.0),)
 
 
 @dataclass(frozen=True)
 class LogisticLoss(_MarginLoss):
-    """Logistic loss ``log(1 + exp(-margin))``, its slope optionally capped.
+    """Logistic loss ``log(1 + exp(-margin))`` with an optional cap on its slope.
 
-    Where the slope would be steeper than ``slope_cap`` the loss goes on as a straight line.
-    It stays convex with a Lipschitz derivative, and the noise shrinks with the cap.
+    The loss is linear where its slope would exceed ``slope_cap``. It stays convex with a Lipschitz
+    derivative, and the noise decreases with the cap.
 
     Parameters
     ----------
     slope_cap : float in (0, 1], default=1.0
-        Largest slope; 1 is the logistic loss itself.
+        Largest slope; 1 gives the logistic loss.
 
     weights : tuple of two floats in (0, 1], default=()
-        Weights of the classes; none for 1.
+        Class weights; an empty tuple means 1 for both.
     """
 
     slope_cap: float = 1.0
@@ -327,7 +330,7 @@ class LogisticLoss(_MarginLoss):
         return self.slope_cap == 1.0 and not self.weights
 
     def inverse_link(self, scores):
-        """Probability of the second class."""
+        """Return the probability of the second class."""
         return expit(scores)
 
     @property
@@ -337,14 +340,14 @@ class LogisticLoss(_MarginLoss):
         return steepest * (1.0 - steepest)
 
     def relative_curvature(self, mean_slope):
-        """Bound on the mean of the second derivative times the absolute score.
+        """Return a bound on the mean of the second derivative times the absolute score.
 
-        So much does a relative error of the scores move a residual.
+        It bounds the effect of a relative error of the scores on a residual.
         """
         return 0.225  # the largest of ``t (1 - t) log(1/t - 1)``
 
     def residuals(self, scores, codes):
-        """Derivative with respect to the scores; arguments as for the other losses."""
+        """Return the derivatives with respect to the scores, of shape (n_samples, 1)."""
         if self.slope_cap < 1.0:
             return super().residuals(scores, codes)
         residuals = expit(scores)
@@ -356,29 +359,29 @@ class LogisticLoss(_MarginLoss):
         return math.log(1.0 / self.slope_cap - 1.0) if self.slope_cap < 1.0 else -math.inf
 
     def value(self, margin):
-        """Loss at ``margin``."""
+        """Return the loss at ``margin``."""
         bent = np.maximum(margin, self._corner)
         excess = self.slope_cap * (bent - margin) if self.slope_cap < 1.0 else 0.0
         return np.log1p(np.exp(-np.abs(bent))) + np.maximum(-bent, 0.0) + excess
 
     def slope(self, margin):
-        """Minus the derivative."""
+        """Return minus the derivative at ``margin``."""
         return np.minimum(expit(-margin), self.slope_cap)
 
     def second(self, margin):
-        """Second derivative."""
+        """Return the second derivative at ``margin``."""
         slope = expit(-margin)
         return np.where(slope <= self.slope_cap, slope * (1.0 - slope), 0.0)
 
     def curvature_at(self, slope):
-        """Second derivative as a function of the slope."""
+        """Return the second derivative at a given slope."""
         return slope * (1.0 - slope)
 
     def worst_trade(self, ratio, weight):
-        """Largest ``log(1 + ratio * curvature) + weight * slope`` at a common margin.
+        """Return the largest ``log(1 + ratio * curvature) + weight * slope`` over all margins.
 
-        Gradient and curvature of a record are taken at the same point; where the slope is
-        steep the logistic loss is nearly straight.
+        Gradient and curvature of a record are evaluated at the same point: where the slope is
+        steep, the logistic loss is nearly linear.
         """
         # The derivative vanishes where a quadratic in the slope does; the sum is concave.
         a, b, c = -weight * ratio, (weight - 2.0) * ratio, ratio + weight
@@ -392,14 +395,15 @@ class LogisticLoss(_MarginLoss):
 
 @dataclass(frozen=True)
 class HuberHingeLoss(_MarginLoss):
-    """Hinge loss ``max(0, 1 - margin)`` with its kink rounded over ``1 +- width``.
+    """Hinge loss ``max(0, 1 - margin)``, smoothed over the interval ``1 +- width``.
 
     Parameters
     ----------
     width : float, default=0.5
+        Half-width of the smoothed interval.
 
     weights : tuple of two floats in (0, 1], default=()
-        Weights of the classes; none for 1.
+        Class weights; an empty tuple means 1 for both.
 
     References
     ----------
@@ -423,45 +427,45 @@ class HuberHingeLoss(_MarginLoss):
         return 0.5 / self.width
 
     def relative_curvature(self, mean_slope):
-        """As for `LogisticLoss`: the loss is curved for margins of at most ``1 + width``."""
+        """Return the bound of `Loss`: the loss is linear for margins above ``1 + width``."""
         return self.curvature * (1.0 + self.width)
 
     def value(self, margin):
-        """Loss at ``margin``."""
+        """Return the loss at ``margin``."""
         inside = np.clip(1.0 + self.width - margin, 0.0, 2.0 * self.width)
         return inside**2 / (4.0 * self.width) + np.maximum(1.0 - self.width - margin, 0.0)
 
     def slope(self, margin):
-        """Minus the derivative."""
+        """Return minus the derivative at ``margin``."""
         return np.clip((1.0 + self.width - margin) * (0.5 / self.width), 0.0, 1.0)
 
     def second(self, margin):
-        """Second derivative."""
+        """Return the second derivative at ``margin``."""
         return np.where(np.abs(1.0 - margin) <= self.width, self.curvature, 0.0)
 
 
 @dataclass(frozen=True)
 class HingeLoss(_MarginLoss):
-    """Hinge loss ``max(0, 1 - margin)``, with 0 as its slope at the kink."""
+    """Hinge loss ``max(0, 1 - margin)``, with slope 0 at the kink."""
 
     lipschitz = 1.0
 
     def value(self, margin):
-        """Loss at ``margin``."""
+        """Return the loss at ``margin``."""
         return np.maximum(1.0 - margin, 0.0)
 
     def slope(self, margin):
-        """Minus the derivative."""
+        """Return minus the derivative at ``margin``."""
         return (margin < 1.0).astype(np.float64)
 
     def second(self, margin):
-        """Second derivative where there is one."""
+        """Return the second derivative at ``margin``, 0 at the kink."""
         return np.zeros(np.shape(margin))
 
 
 @dataclass(frozen=True)
 class MulticlassHingeLoss(RowLoss):
-    """Hinge loss of Crammer and Singer, ``max_k (z_k - z_y + [k != y])``.
+    """Multiclass hinge loss of Crammer and Singer, ``max_k (z_k - z_y + [k != y])``.
 
     Parameters
     ----------
@@ -493,7 +497,7 @@ class MulticlassHingeLoss(RowLoss):
         return margins
 
     def residuals(self, scores, codes):
-        """Derivative with respect to the scores, of the shape of ``scores``."""
+        """Return the derivatives with respect to the scores, of the shape of ``scores``."""
         rows, margins = np.arange(len(codes)), self._margins(scores, codes)
         residuals = np.zeros(scores.shape)
         residuals[rows, margins.argmax(axis=1)] = 1.0
@@ -501,17 +505,17 @@ class MulticlassHingeLoss(RowLoss):
         return residuals
 
     def values(self, scores, codes):
-        """Losses of the rows."""
+        """Return the losses of the rows."""
         return self._margins(scores, codes).max(axis=1)
 
 
 @dataclass(frozen=True)
 class SoftmaxLoss(ByClass, RowLoss):
-    """Joint loss of several classes: a softmax of scores, optionally with a margin.
+    """Softmax loss of several classes, with an optional margin.
 
-    ``temperature * log(sum_k exp((z_k - z_y + margin [k != y]) / temperature))``: the multinomial
-    logistic loss for margin 0 and temperature 1, and a smooth version of the multiclass
-    hinge of Crammer and Singer for margin 1.
+    The loss is ``temperature * log(sum_k exp((z_k - z_y + margin [k != y]) / temperature))``. It
+    is the multinomial logistic loss for margin 0 and temperature 1, and a smooth version of the
+    multiclass hinge loss of Crammer and Singer for margin 1.
 
     Parameters
     ----------
@@ -522,14 +526,14 @@ class SoftmaxLoss(ByClass, RowLoss):
     temperature : float, default=1.0
 
     weights : tuple of float in (0, 1], default=()
-        Weights of the classes; none for 1.
+        Class weights; an empty tuple means 1 for all.
 
     Notes
     -----
-    A residual is ``p - e_y`` with ``p`` a probability vector, so that its norm is at most
-    sqrt(2). Its derivative ``(diag(p) - p p^T) / temperature`` has trace at most
-    ``(1 - 1/n_classes) / temperature``, rank ``n_classes - 1`` and norm at most half over
-    the temperature.
+    A residual is ``p - e_y`` with a probability vector ``p``, so its norm is at most sqrt(2). Its
+    derivative ``(diag(p) - p p^T) / temperature`` has trace at most
+    ``(1 - 1/n_classes) / temperature``, rank ``n_classes - 1`` and norm at most
+    ``0.5 / temperature``.
     """
 
     n_classes: int
@@ -563,19 +567,19 @@ class SoftmaxLoss(ByClass, RowLoss):
 
     @property
     def typical_curvature(self):
-        """A share of the bound, which few rows have.
+        """Fraction of the curvature bound, which few rows reach.
 
-        With momentum m, Nesterov's steps are stable if they are no longer than
-        ``2 (1 + m) / (1 + 2 m)`` over the curvature.
+        With momentum m, Nesterov's method is stable for steps of at most
+        ``2 (1 + m) / (1 + 2 m)`` divided by the curvature.
         """
         momentum = float(defaults.MOMENTUM)
         return self.curvature * (1.0 + 2.0 * momentum) / (2.0 * (1.0 + momentum))
 
     def relative_curvature(self, mean_slope):
-        """As for `LogisticLoss`, with scores relative to the largest of a row.
+        """Return the bound of `Loss`, with scores relative to the largest score of a row.
 
-        Those are, weighted by the probabilities, at most the entropy times the temperature,
-        and the margins.
+        The mean of these scores under the probabilities is at most the entropy times the
+        temperature, plus the margins.
         """
         entropy = math.log(self.n_classes) + 2.0 * abs(self.margin) / self.temperature
         return math.sqrt(2.0) * entropy
@@ -595,49 +599,49 @@ class SoftmaxLoss(ByClass, RowLoss):
         return shifted, logs
 
     def residuals(self, scores, codes):
-        """Derivative with respect to the scores, of the shape of ``scores``."""
+        """Return the derivatives with respect to the scores, of the shape of ``scores``."""
         residuals = self._probabilities(scores, codes)[0]
         residuals[np.arange(len(codes)), codes] -= 1.0
         return self._weighted(residuals, codes)
 
     def values(self, scores, codes):
-        """Losses of the rows."""
+        """Return the losses of the rows."""
         return self.temperature * self._weighted(self._probabilities(scores, codes)[1], codes)
 
     def hessian_weights(self, scores, codes):
-        """Probabilities, from which and from `shares` the second derivative is made."""
+        """Return the probabilities, which determine the second derivatives up to weights."""
         return self._probabilities(scores, codes)[0]
 
     def log_determinant(self, ratio):
-        """Bound on the log change of the Hessian's determinant by one record.
+        """Return a bound on the change of the log determinant of the Hessian by one record.
 
-        The determinant is largest when the trace is spread evenly over the rank.
+        The determinant is largest if the trace is spread evenly over the rank.
         """
         rank = self.n_classes - 1
         return rank * math.log1p(ratio / (self.n_classes * self.temperature))
 
     def gradient_corners(self):
-        """Residuals form a simplex with the vertices 0 and ``e_k - e_y``."""
+        """Return the extreme gradients; residuals lie in a simplex of 0 and ``e_k - e_y``."""
         return ((self.lipschitz, self.n_classes - 1.0),)
 
 
 class _ResidualLoss(RowLoss):
-    """Convex function of the residual ``score - target``, even and least at 0."""
+    """Even convex function of the residual ``score - target`` with its minimum at 0."""
 
     @abstractmethod
     def value(self, residual):
-        """Loss at ``residual``."""
+        """Return the loss at ``residual``."""
 
     @abstractmethod
     def slope(self, residual):
-        """Derivative; at a kink, 0 or one-sided."""
+        """Return the derivative at ``residual``; at a kink, 0 or one-sided."""
 
     @abstractmethod
     def conjugate(self, slope):
-        """Convex conjugate at slopes of at most ``lipschitz``."""
+        """Return the convex conjugate at slopes of at most ``lipschitz``."""
 
     def residuals(self, scores, targets):
-        """Derivatives by the scores.
+        """Return the derivatives with respect to the scores.
 
         Parameters
         ----------
@@ -652,37 +656,37 @@ class _ResidualLoss(RowLoss):
         return self.slope(scores - targets[:, np.newaxis])
 
     def values(self, scores, targets):
-        """Losses of the rows; arguments as for `residuals`."""
+        """Return the losses of the rows; arguments as for `residuals`."""
         return self.value(scores[:, 0] - targets)
 
 
 @dataclass(frozen=True)
 class AbsoluteLoss(_ResidualLoss):
-    """Absolute value of the residual."""
+    """Absolute loss: the absolute value of the residual."""
 
     lipschitz = 1.0
 
     def value(self, residual):
-        """Loss at ``residual``."""
+        """Return the loss at ``residual``."""
         return np.abs(residual)
 
     def slope(self, residual):
-        """Sign of the residual."""
+        """Return the sign of the residual."""
         return np.sign(residual)
 
     def conjugate(self, slope):
-        """Convex conjugate: 0 for slopes of at most 1."""
+        """Return the convex conjugate, 0 for slopes of at most 1."""
         return np.zeros(np.shape(slope))
 
 
 @dataclass(frozen=True)
 class EpsilonInsensitiveLoss(_ResidualLoss):
-    """Excess of the absolute residual over ``width``.
+    """Epsilon-insensitive loss: the excess of the absolute residual over ``width``.
 
     Parameters
     ----------
     width : float
-        Largest residual that costs nothing.
+        Largest residual with zero loss.
     """
 
     width: float
@@ -694,21 +698,21 @@ class EpsilonInsensitiveLoss(_ResidualLoss):
     lipschitz = 1.0
 
     def value(self, residual):
-        """Loss at ``residual``."""
+        """Return the loss at ``residual``."""
         return np.maximum(np.abs(residual) - self.width, 0.0)
 
     def slope(self, residual):
-        """Sign of the residual where it is wider than ``width``, else 0."""
+        """Return the sign of the residual if its size exceeds ``width``, else 0."""
         return np.sign(residual) * (np.abs(residual) > self.width)
 
     def conjugate(self, slope):
-        """Convex conjugate at slopes of at most 1."""
+        """Return the convex conjugate at slopes of at most 1."""
         return self.width * np.abs(slope)
 
 
 @dataclass(frozen=True)
 class HuberLoss(_ResidualLoss):
-    """Loss of a residual: half its square up to ``width``, and a straight line beyond.
+    """Huber loss: half the squared residual up to ``width``, linear beyond.
 
     Parameters
     ----------
@@ -736,40 +740,40 @@ class HuberLoss(_ResidualLoss):
         return self.width
 
     def mean_slope(self, mean_loss):
-        """Bound on the mean slope, of which the loss is at least half the square."""
+        """Return a bound on the mean slope: half the squared slope is at most the loss."""
         return min(self.width, math.sqrt(2.0 * mean_loss))
 
     def relative_curvature(self, mean_slope):
-        """As for `LogisticLoss`, with targets in [-2, 2]: those that were centred."""
+        """Return the bound of `Loss` for centred targets in [-2, 2]."""
         return 2.0 + mean_slope
 
     def value(self, residual):
-        """Loss at ``residual``."""
+        """Return the loss at ``residual``."""
         distance = np.abs(residual)
         inner = np.minimum(distance, self.width)
         return inner * (distance - inner / 2.0)
 
     def slope(self, residual):
-        """Derivative."""
+        """Return the derivative at ``residual``."""
         return np.clip(residual, -self.width, self.width)
 
     def conjugate(self, slope):
-        """Convex conjugate at slopes of at most ``width``."""
+        """Return the convex conjugate at slopes of at most ``width``."""
         return np.square(slope) / 2.0
 
     def hessian_weights(self, scores, targets):
-        """Second derivatives, of the shape (n_samples,)."""
+        """Return the second derivatives, of shape (n_samples,)."""
         return (np.abs(scores[:, 0] - targets) <= self.width).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class PoissonLoss(RowLoss):
-    """Poisson loss ``exp(score) - target * score``, straight where the mean is above ``most``.
+    """Poisson loss ``exp(score) - target * score``, linear where the mean exceeds ``most``.
 
     Parameters
     ----------
     most : float
-        At least 1: the largest target, and the largest mean.
+        Upper bound on targets and means, at least 1.
     """
 
     most: float
@@ -785,12 +789,12 @@ class PoissonLoss(RowLoss):
 
     @property
     def curvature(self):
-        """Largest second derivative, which is the mean."""
+        """Largest second derivative, which equals the largest mean."""
         return self.most
 
     @property
     def typical_curvature(self):
-        """Of targets that were divided by their mean."""
+        """Typical curvature for targets divided by their mean."""
         return 2.0
 
     @property
@@ -799,7 +803,7 @@ class PoissonLoss(RowLoss):
         return self.most if self.most > math.e else 0.0
 
     def values(self, scores, targets):
-        """Losses of rows, each at least 0: half the deviance where the loss is not straight."""
+        """Return the losses of the rows: half the deviance where the loss is not linear."""
         scores, top = scores[:, 0], math.log(self.most)
         beyond = self.most * np.maximum(scores - top, 0.0)
         means = np.exp(np.minimum(scores, top))
@@ -807,18 +811,18 @@ class PoissonLoss(RowLoss):
         return means + beyond - targets * scores - least
 
     def residuals(self, scores, targets):
-        """Mean less target, of the shape (n_samples, 1)."""
+        """Return the mean minus the target, of shape (n_samples, 1)."""
         return self.inverse_link(scores) - targets[:, np.newaxis]
 
     def hessian_weights(self, scores, targets):
-        """Second derivatives, of the shape (n_samples,)."""
+        """Return the second derivatives, of shape (n_samples,)."""
         scores = scores[:, 0]
         return np.where(scores < math.log(self.most), self.inverse_link(scores), 0.0)
 
     def inverse_link(self, scores):
-        """Mean of the target."""
+        """Return the mean of the target."""
         return np.minimum(np.exp(np.minimum(scores, _LIMIT_SCORE)), self.most)
 
     def relative_curvature(self, mean_slope):
-        """The largest of ``exp(z) |z|``."""
+        """Return the largest ``exp(z) |z|``."""
         return max(self.most * math.log(self.most), 1.0)

@@ -1,8 +1,8 @@
 """Objective perturbation: the minimiser of an objective with a random linear term.
 
-To check it: `calibrate` says how much noise the linear term needs, and why;
-`ObjectivePerturbation` releases; ``learner/_losses.py`` has the bounds of the loss, and
-``learner/_newton.py`` the certificate of the minimiser.
+To check it: `calibrate` derives the noise of the linear term, `ObjectivePerturbation` releases,
+``learner/_losses.py`` has the bounds of the loss, and ``learner/_newton.py`` the certificate of
+the minimiser.
 """
 
 import math
@@ -42,25 +42,25 @@ _SOURCES = {
 
 @dataclass(frozen=True)
 class ObjectiveNoise:
-    """Law of the random linear term and the penalty that goes with it.
+    """Law of the random linear term, with its penalty.
 
     Parameters
     ----------
     penalty : float
-        At least the penalty asked for.
+        Penalty, at least the requested one.
 
     scale : float
-        Standard deviation (Gaussian) of the linear term, or scale of the norm of its row for each
-        score, or of the longest pair (K-norm).
+        Gaussian noise: standard deviation of the linear term. K-norm noise: scale of the norm of
+        its row for each score, or of the largest norm of a pair.
 
     gaussian : bool
         Whether the noise is Gaussian.
 
     guarantee : ApproxDP
-        What the exact minimiser satisfies.
+        Guarantee of the exact minimiser.
 
     pairs : bool, default=False
-        Whether K-norm noise is for the largest norm of a pair, one of each half of the numbers.
+        Whether the K-norm is the largest norm of a pair of numbers, one from each half.
     """
 
     penalty: float
@@ -71,26 +71,26 @@ class ObjectiveNoise:
 
     @property
     def kind(self) -> str:
-        """Of the noise of the row for each score."""
+        """Kind of the noise in the row for each score."""
         if self.gaussian:
             return "gaussian"
         return "k_norm_pairs" if self.pairs else "k_norm"
 
     def draw(self, noise: NoiseSource, shape: tuple[int, int], step: float) -> np.ndarray:
-        """Draw a linear term of a shape, in steps.
+        """Draw a linear term in multiples of ``step``.
 
         Parameters
         ----------
         noise : NoiseSource
 
         shape : (int, int)
-            Scores and features.
+            Numbers of scores and features.
 
         step : float
 
         Returns
         -------
-        ndarray of that shape, dtype int64
+        ndarray of this shape, dtype int64
         """
         scale = self.scale / step
         if self.gaussian:
@@ -100,7 +100,7 @@ class ObjectiveNoise:
         return noise.k_norms(*shape, scale).reshape(shape)
 
     def level(self, n_features: int) -> float:
-        """Root mean square of a number of the linear term."""
+        """Return the root mean square of an entry of the linear term."""
         if self.gaussian:
             return self.scale
         # A number of a unit disc has a mean square of 1/4.
@@ -108,7 +108,7 @@ class ObjectiveNoise:
         return self.scale * math.sqrt((n_features + 1.0) * inner)
 
     def norm_bound(self, size: int) -> float:
-        """Norm that a linear term of ``size`` numbers exceeds with a chance below 1e-20."""
+        """Return a norm that a term of ``size`` entries exceeds with probability below 1e-20."""
         # Tails of the chi and of the Gamma distribution (Laurent and Massart, 2000, lemma 1). Sums
         # of norms of rows have that of one row that is as long.
         if self.gaussian:
@@ -127,30 +127,30 @@ def calibrate(
     calibration: str = "tight",
     pair_norm: float | None = None,
 ) -> ObjectiveNoise:
-    """Choose the noise of objective perturbation for ``guarantee``.
+    """Calibrate the noise of objective perturbation to ``guarantee``.
 
     Parameters
     ----------
     loss : Loss
 
     x_norm : float
-        Bound on the norm of a row, constant feature included.
+        Bound on the norm of a row, including the constant feature.
 
     penalty : float
-        Wanted strength of ``penalty/2 ||w||^2``. Raised where the budget could not pay for
-        the curvature; that depends on public numbers only.
+        Requested strength of ``penalty/2 ||w||^2``. It is increased if the budget cannot cover
+        the curvature, which depends on public numbers only.
 
     guarantee : ApproxDP
-        Target. ``delta == 0`` gives K-norm noise, of each score for itself, and ``delta > 0``
-        Gaussian noise.
+        Target guarantee. ``delta == 0`` gives separate K-norm noise for each score, and
+        ``delta > 0`` gives Gaussian noise.
 
     calibration : {"tight", "jmlr2011"}, default="tight"
-        "jmlr2011" is the published one, for ``delta == 0``, binary losses and replace-one. For
-        add-remove the same proof is carried through with one changed record.
+        "jmlr2011" is the published calibration for ``delta == 0``, binary losses and replace-one.
+        For add-remove it uses the same proof with one changed record.
 
     pair_norm : float, default=None
-        Bound on the norm of each pair of a row, one number of either half of it. K-norm noise is
-        then for the largest norm of a pair. For one score, ``delta == 0`` and "tight".
+        Bound on the norm of each pair of entries of a row, one from each half. The K-norm is then
+        the largest norm of a pair. Requires one score, ``delta == 0`` and "tight".
 
     Returns
     -------
@@ -201,7 +201,7 @@ def calibrate(
 
 
 def _refuse(loss: Loss, guarantee: ApproxDP, calibration: str, pair_norm: float | None) -> None:
-    """Refuse what no rule is proved for."""
+    """Refuse combinations without a proof."""
     gaussian = guarantee.delta > 0.0
     if gaussian and loss.gradient_corners() is None:
         raise ValueError(
@@ -210,25 +210,26 @@ def _refuse(loss: Loss, guarantee: ApproxDP, calibration: str, pair_norm: float 
     if calibration != "tight":
         if loss.n_outputs > 1:
             raise ValueError(
-                "calibration must be 'tight' with more than two classes: the published one is "
+                "calibration must be 'tight' for more than two classes: the published one is "
                 f"proved for binary losses; got {short_repr(calibration)}."
             )
         if gaussian:
             raise ValueError(
-                f"calibration={calibration!r} needs delta=0; got "
-                f"delta={short_repr(guarantee.delta)}."
+                f"delta must be 0 for calibration={calibration!r}; got "
+                f"{short_repr(guarantee.delta)}."
             )
     if pair_norm is not None:
         positive(pair_norm=pair_norm)
         if gaussian or loss.n_outputs > 1 or calibration != "tight":
             raise ValueError(
-                "pair_norm must be None but for one score, delta=0 and calibration='tight'; "
+                "pair_norm must be None unless there is one score, delta=0 and "
+                "calibration='tight'; "
                 f"got {short_repr(pair_norm)}."
             )
 
 
 def _affordable(loss: Loss, x_norm: float, penalty: float, epsilon: float) -> float:
-    """Raise the penalty to spend a quarter of epsilon on curvature where it would take most."""
+    """Raise the penalty so that curvature takes a quarter of epsilon, if it would take most."""
     if loss.log_determinant(x_norm**2 / penalty) <= 0.75 * epsilon:
         return penalty
     # log_determinant is rank * log1p(factor * ratio); the factor shows at a small ratio.
@@ -238,12 +239,12 @@ def _affordable(loss: Loss, x_norm: float, penalty: float, epsilon: float) -> fl
 
 
 def _solve(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Root of a decreasing function, on the side where it is not positive."""
+    """Return the root of a decreasing function, rounded to the side where it is <= 0."""
     bracketed = False
     while excess(high) > 0.0:
         low, high, bracketed = high, high * 2.0, True
         if math.isinf(high):
-            raise ValueError("No finite noise meets the guarantee; ask for less privacy.")
+            raise ValueError("No finite noise meets the guarantee; use a larger epsilon or delta.")
     if bracketed:
         # A guess, which may err to either side: what counts is the sign at the ends.
         root = brentq(excess, low, high, xtol=1e-300, rtol=1e-14, disp=False)
@@ -265,10 +266,10 @@ def _tight_pure(
     guarantee: ApproxDP,
     pair_norm: float | None = None,
 ) -> Rule:
-    """Loss at one point: log(1 + h'' q) + |h'| R / scale, plus L R / scale for the other record.
+    """Privacy loss at one point: log(1 + h'' q) + |h'| R / scale + L R / scale.
 
-    Replacing a record compares its curvature and slope, and the slope of its substitute. Slopes
-    are l1 norms of residuals. In the norm of pairs, that of a pair is R where slopes are.
+    The last term is for the other record under replace-one. Slopes are l1 norms of residuals. For
+    noise of pairs, R in the slope terms is the norm bound of a pair.
     """
     penalty = _affordable(loss, x_norm, penalty, guarantee.epsilon)
     ratio = x_norm**2 / penalty
@@ -287,14 +288,14 @@ def _tight_pure(
 def gaussian_profile(
     loss: Loss, *, x_norm: float, penalty: float, scale: float, adjacency: str
 ) -> ShiftedGaussianDP | JointLogisticDP:
-    """Privacy of objective perturbation with Gaussian noise of a given scale.
+    """Return the guarantee of objective perturbation with Gaussian noise of a given scale.
 
     Parameters
     ----------
     loss : Loss
 
     x_norm, penalty : float
-        As for `calibrate`.
+        See `calibrate`.
 
     scale : float
         Standard deviation of the linear term.
@@ -304,7 +305,7 @@ def gaussian_profile(
     Returns
     -------
     Guarantee
-        With the profile that follows from the tight bounds.
+        Guarantee with the profile that follows from the tight bounds.
     """
     positive(x_norm=x_norm, penalty=penalty, scale=scale)
     x_norm, penalty, scale = float(x_norm), float(penalty), float(scale)
@@ -336,7 +337,7 @@ def _tight_gaussian(loss: Loss, x_norm: float, penalty: float, guarantee: Approx
 
 
 def _jmlr2011(loss: Loss, x_norm: float, penalty: float, guarantee: ApproxDP) -> Rule:
-    """Algorithm 2 of the paper: its Delta becomes part of the penalty."""
+    """Calibrate by algorithm 2 of the paper, whose Delta becomes part of the penalty."""
     share = guarantee.epsilon - 2.0 * math.log1p(loss.curvature * x_norm**2 / penalty)
     if share <= 0.0:
         share = guarantee.epsilon / 2.0
@@ -351,41 +352,41 @@ _SOLVER_SHARE = 0.002
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Minimise the penalised losses with a random linear term, and mask the solver's error.
+    """Objective perturbation: minimise penalised losses with a random linear term.
 
     Privacy: the exact minimiser of ``sum_i loss(W x_i, y_i) + penalty/2 ||W - C||^2 + <B, W>``
-    satisfies ``law.guarantee`` for any centre C of public and of released numbers: it adds
-    ``-penalty C``, which is the same whatever the rows, to the linear term that a minimiser maps
-    back to. What the solver returns differs from it by at most its certified
-    error, a further query of that sensitivity, released under ``masking``. The two compose.
+    satisfies ``law.guarantee`` for any centre C made of public and released numbers: C adds
+    ``-penalty C``, which does not depend on the rows, to the linear term to which a minimiser maps
+    back. The solver's result differs from the exact minimiser by at most its certified error. This
+    error is a further query of that sensitivity, released under ``masking``. The two compose.
 
-    The noise of the linear term is not added to a value that could be asked for. Who records
-    releases hears of it before the minimisation, with the rows and all else that the density of
-    the exact minimiser follows from, and then of the masking, whose sensitivity is that given the
-    exact minimiser.
+    The noise of the linear term is not added to a value that could be recorded. A recorder of
+    releases therefore receives the term before the minimisation, with the rows and everything else
+    that determines the density of the exact minimiser. It then receives the masking, whose
+    sensitivity is conditional on the exact minimiser.
 
     Parameters
     ----------
     loss : Loss
-        The last without a delta only.
+        Loss. With a delta, its `~Loss.gradient_corners` must not be None.
 
     n_features : int
-        Constant feature included.
+        Number of features, including the constant.
 
     row_norm : float
         Bound on the norm of a row.
 
     law : ObjectiveNoise
-        Of the linear term, with the penalty that goes with it.
+        Law of the linear term, with its penalty.
 
     masking : NoiseLaw
-        Of the noise over the solver's error, for a sensitivity of 1.
+        Law of the noise that masks the solver's error, for a sensitivity of 1.
 
     guarantee : ApproxDP
-        Of both.
+        Guarantee of both releases together.
 
     centre_norm : float, default=0.0
-        Norm that the centre is within.
+        Bound on the norm of the centre.
 
     pair_norm : float, default=None
         Bound on the norm of each pair of a row, for K-norm noise of pairs.
@@ -410,21 +411,21 @@ class ObjectivePerturbation:
     def __post_init__(self) -> None:
         if self.law.pairs != (self.pair_norm is not None):
             raise ValueError(
-                "pair_norm must be that of the law, and None for noise that is not for pairs; "
+                "pair_norm must be a number if law.pairs is True and None otherwise; "
                 f"got {short_repr(self.pair_norm)}."
             )
         if self.law.pairs and self.n_features % 2:
             raise ValueError(
-                f"n_features must be even for noise for pairs; got {short_repr(self.n_features)}."
+                f"n_features must be even for noise of pairs; got {short_repr(self.n_features)}."
             )
 
     @property
     def penalty(self) -> float:
-        """Strength of the penalty: at least what was asked for."""
+        """Strength of the penalty, at least the requested one."""
         return self.law.penalty
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        """Refuse more rows than can be certified for any data, before a ledger is charged."""
         sums.check_n_rows(
             self.loss,
             n_samples=n_samples,
@@ -437,7 +438,7 @@ class ObjectivePerturbation:
         )
 
     def _linear_norm(self) -> float:
-        """Norm that the linear term exceeds with a chance below 1e-20, with that of the centre."""
+        """Return a bound on the linear term and centre that fails with probability below 1e-20."""
         size = self.loss.n_outputs * self.n_features
         return self.law.norm_bound(size) + self.penalty * self.centre_norm
 
@@ -455,7 +456,7 @@ class ObjectivePerturbation:
         centre_norm: float = 0.0,
         pair_norm: float | None = None,
     ) -> Self:
-        """Release that meets ``target``, from public numbers; arguments as for `calibrate`."""
+        """Plan a release that meets ``target``, from public numbers; see `calibrate`."""
         check_loss(loss, is_minimised=True)
         size = loss.n_outputs * n_features
         solver = replace(target, epsilon=_SOLVER_SHARE * target.epsilon, delta=0.0)
@@ -489,13 +490,13 @@ class ObjectivePerturbation:
         Parameters
         ----------
         data : RowBlocks
-            Clipped to ``row_norm``.
+            Rows clipped to ``row_norm``.
 
         noise : NoiseSource
 
         centre : ndarray of shape (n_outputs, n_features), default=None
-            Weights around which the penalty is, from public and from released numbers: within
-            ``centre_norm``. None is zero.
+            Centre of the penalty, made of public and released numbers, with norm at most
+            ``centre_norm``. None means zero.
 
         Returns
         -------
@@ -508,7 +509,7 @@ class ObjectivePerturbation:
         centre = np.zeros(shape) if centre is None else centre
         if not np.linalg.norm(centre) <= self.centre_norm * (1 + 1e-9):
             raise ValueError(
-                f"centre must be within centre_norm={self.centre_norm:g}; "
+                f"centre must have norm at most centre_norm={self.centre_norm:g}; "
                 f"got a norm of {np.linalg.norm(centre):g}."
             )
         size = shape[0] * shape[1]
@@ -551,16 +552,15 @@ class ObjectivePerturbation:
         )
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release the minimiser, as a stage of a sequence."""
+        """Release the minimiser as a stage of a sequence."""
         run.weights = self(run.data, noise, run.centre)
         run.spread = self.coefficient_noise()
 
     def coefficient_noise(self) -> CoefficientNoise:
-        """Bound on the noise in the minimiser, by public numbers.
+        """Return a bound on the noise in the minimiser, from public numbers.
 
-        A linear term moves the minimiser by the inverse of the Hessian, of which no more is known
-        than that no curvature is below the penalty. The noise over the solver's error is as good
-        as none beside it.
+        A linear term moves the minimiser by the inverse of the Hessian, whose eigenvalues are at
+        least the penalty. The noise that masks the solver's error is negligible in comparison.
         """
         level = self.law.level(self.n_features)
         return even_noise("bound", level / self.law.penalty, self.n_features)

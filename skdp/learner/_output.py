@@ -1,4 +1,4 @@
-"""Output perturbation of linear models: the minimiser of the penalised losses, with noise.
+"""Output perturbation of linear models: the minimiser of penalised losses plus noise.
 
 To check it: this file, ``learner/_newton.py`` for the certificate of the minimiser, and
 ``rows/_blocks.py``, which clips the rows.
@@ -23,14 +23,16 @@ from skdp.rows._sums import check_n_rows, solver_tolerance
 
 @dataclass(frozen=True)
 class OutputPerturbation:
-    """Release of the minimiser of ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2``.
+    """Output perturbation: release of a penalised minimiser with additive noise.
+
+    The objective is ``sum_i loss(W x_i, y_i) + penalty/2 ||W||^2``.
 
     Parameters
     ----------
     loss : Loss
 
     n_features : int
-        Constant feature included.
+        Number of features, including the constant.
 
     row_norm : float
         Bound on the norm of a row.
@@ -38,7 +40,7 @@ class OutputPerturbation:
     penalty : float
 
     law : NoiseLaw
-        Of the noise for a sensitivity of 1.
+        Law of the noise for a sensitivity of 1.
 
     guarantee : ApproxDP
 
@@ -65,7 +67,7 @@ class OutputPerturbation:
         row_norm: float,
         penalty: float,
     ) -> Self:
-        """Release that meets ``target``, from public numbers."""
+        """Plan a release that meets ``target``, from public numbers."""
         check_loss(loss, is_minimised=True)
         size = loss.n_outputs * n_features
         law = NoiseLaw.meeting(target, size=size)
@@ -79,7 +81,7 @@ class OutputPerturbation:
         return cls(loss, n_features, row_norm, penalty, law, guarantee)
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than can be certified whatever they are, before a ledger is charged."""
+        """Refuse more rows than can be certified for any data, before a ledger is charged."""
         check_n_rows(
             self.loss,
             n_samples=n_samples,
@@ -96,7 +98,7 @@ class OutputPerturbation:
         Parameters
         ----------
         data : RowBlocks
-            Clipped to ``row_norm``.
+            Rows clipped to ``row_norm``.
 
         noise : NoiseSource
 
@@ -117,11 +119,11 @@ class OutputPerturbation:
         )
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release the minimiser, as a stage of a sequence."""
+        """Release the minimiser as a stage of a sequence."""
         run.weights, run.spread = self(run.data, noise), self.coefficient_noise()
 
     def _distance(self) -> float:
-        """Between the minimisers of neighbours; the solver adds its own error on either side."""
+        """Return the distance between minimisers of neighbours, without the solver's error."""
         # The gradient of a record is a residual, no longer than the Lipschitz bound, times a row.
         # So a change of neighbours moves the sum by at most one or two of their products, which
         # strong convexity turns into a distance.
@@ -129,6 +131,6 @@ class OutputPerturbation:
         return records * self.loss.lipschitz * self.row_norm / self.penalty
 
     def coefficient_noise(self) -> CoefficientNoise:
-        """Law of the noise in the minimiser, by public numbers."""
+        """Return the noise in the minimiser, from public numbers."""
         level = self.law.level(self.loss.n_outputs * self.n_features)
         return even_noise("exact", level * self._distance(), self.n_features)

@@ -1,6 +1,6 @@
-"""Releases that follow each other under one budget: it is divided, and they compose, here.
+"""Sequences of releases under one budget, with its allocation and composition.
 
-To check it: this file for the budget, and the file of each stage for what the stage claims.
+To check it: this file for the budget, and the file of each stage for its claim.
 """
 
 import math
@@ -24,38 +24,37 @@ from skdp.rows._users import Users
 
 
 class Release(Protocol):
-    """A claim about one use of the data. Frozen, and made from public numbers only.
+    """Protocol of a claim about one use of the data: frozen, and made from public numbers only.
 
-    ``plan`` makes it, the ledger is charged with its ``guarantee``, and only then it is called
-    with the data. Whatever it returns has passed :func:`~skdp.mechanisms.release`. What ``plan``
-    made is proven; who changes a field by hand makes a claim of their own.
+    ``plan`` creates a release, its ``guarantee`` is charged to the ledger, and then it is called
+    with the data. Everything it returns has passed :func:`~skdp.mechanisms.release`. The result of
+    ``plan`` is proven; changing a field by hand makes an unproven claim.
     """
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the ledger is charged."""
+        """Guarantee that is charged to the ledger."""
 
     @classmethod
     def plan(cls, target: Any, **public: Any) -> Self:
-        """Release for a target, from public numbers."""
+        """Plan a release that meets a target, from public numbers."""
 
     def __call__(self, data: Any, noise: NoiseSource) -> np.ndarray:
-        """Release; bound, reason and noise stand here, next to each other."""
+        """Make the release; the bound, its proof and the noise belong here."""
 
 
 class StreamRelease(ABC):
-    """Where a stream stands. Frozen: going on makes another one.
+    """Base class of the frozen state of a stream, which `advance` replaces by the next one.
 
-    Its guarantee is that of one line, which goes on from each place once. Two that go on from the
-    same place are two streams, and together cost more than either says; estimators refuse the
-    second.
+    The guarantee assumes that each state is continued once. Two continuations of one state are two
+    streams, and together cost more than either guarantee states; estimators refuse the second.
     """
 
     @abstractmethod
     def advance(
         self, X: Any, targets: np.ndarray, charge: Callable[..., Any]
     ) -> tuple["StreamRelease", dict[str, Any]]:
-        """Go on with more rows.
+        """Continue the stream with more rows.
 
         Parameters
         ----------
@@ -64,17 +63,17 @@ class StreamRelease(ABC):
         targets : ndarray of shape (n_rows,)
 
         charge : callable
-            ``charge(cost)`` has the ledger cover the coming release before the data are used, and
-            returns the guarantee and the account of all releases, the coming one included;
-            ``cost(account)`` makes both of the account so far, which a stream that keeps one
-            passes along: ``charge(cost, account)``.
+            ``charge(cost)`` charges the ledger for the next release before the data are used. It
+            returns the guarantee and the account of all releases, including the next one.
+            ``cost(account)`` computes both from the account so far. A stream that keeps an account
+            passes it: ``charge(cost, account)``.
 
         Returns
         -------
         next : StreamRelease
 
         fitted : dict
-            What a fitted estimator has now: ``predictor``, which answers, and ``guarantee_``.
+            Fitted attributes: ``predictor``, which makes predictions, and ``guarantee_``.
         """
 
 
@@ -89,29 +88,29 @@ def unit_guarantee(
     repeated: Iterable[tuple[int, int]] = (),
     unit: str = "user",
 ) -> ApproxDP | GaussianDP:
-    """Guarantee for whoever contributed more than one record.
+    """Return the guarantee for a unit that contributes more than one record.
 
     Parameters
     ----------
     guarantee : ApproxDP with delta 0, or GaussianDP
-        For one record in one noisy gradient.
+        Guarantee for one record in one noisy gradient.
 
     counts : array-like of int
-        How many of the records of one unit are in each noisy gradient where it has any, in other
-        rounds or at other nodes. A record that is used in k rounds counts as ``[1] * k``; all data
-        of a node over T rounds with batches of h as ``[h] * T``.
+        Number of the unit's records in each noisy gradient that uses any of them, over all rounds
+        and nodes. A record in k rounds is ``[1] * k``; all data of a node over T rounds with
+        batches of h are ``[h] * T``.
 
     repeated : iterable of (int, int), default=()
-        Pairs of a count, which may be 0, and of how many gradients have it, beside ``counts``.
+        Further pairs of a count, which may be 0, and the number of gradients with this count.
 
     unit : str, default="user"
-        Whom the result protects.
+        Unit that the result protects.
 
     Returns
     -------
     ApproxDP or GaussianDP
-        Epsilons add over records. The mu of different gradients add in squares, those in one
-        gradient add, as its noise is one draw.
+        Guarantee for the unit. Epsilons add over records. The squares of mu add over gradients;
+        within one gradient mu adds, because its noise is one draw.
 
     Examples
     --------
@@ -146,23 +145,23 @@ def unit_guarantee(
 
 @dataclass(frozen=True, eq=False)
 class CoefficientNoise:
-    """Standard deviation of the noise in the weights of a linear model, the same for each output.
+    """Standard deviation of the noise in the weights of a linear model, equal for all outputs.
 
-    Privacy: of public and released numbers only. It is what fresh noise would move the weights by
-    on the same rows; what other rows would is not in it.
+    Privacy: uses public and released numbers only. It measures how much fresh noise would change
+    the weights on the same rows, not how much other rows would.
 
     Parameters
     ----------
     kind : {"exact", "bound", "approximation"}
-        "exact" is the law of the noise. "bound" is at least the standard deviation, to first
-        order, and may be many times as much. "approximation" may err on either side.
+        "exact" is the law of the noise. "bound" is an upper bound to first order, which may exceed
+        the standard deviation many times. "approximation" may be too small or too large.
 
     deviations : ndarray of shape (n_features,)
         Standard deviations.
 
     covariance : ndarray of shape (n_features, n_features), default=None
-        None says that the noise of features is uncorrelated, or, if they are ``related``, that it
-        may be correlated in any way.
+        Covariance of the noise. None means uncorrelated noise, or unknown correlations if
+        ``related`` is True.
 
     related : bool, default=False
         See ``covariance``.
@@ -174,7 +173,7 @@ class CoefficientNoise:
     related: bool = False
 
     def of(self, directions: np.ndarray, features: np.ndarray) -> np.ndarray:
-        """Standard deviations of sums of weights; bounds of them where covariances are not known.
+        """Return standard deviations of weighted sums; bounds if covariances are unknown.
 
         Parameters
         ----------
@@ -182,7 +181,7 @@ class CoefficientNoise:
             Factors of the weights in each sum.
 
         features : ndarray of int, shape (n_chosen,)
-            Which weights.
+            Indices of the weights.
 
         Returns
         -------
@@ -196,19 +195,20 @@ class CoefficientNoise:
         return spread.sum(axis=1) if self.related else np.sqrt((spread**2).sum(axis=1))
 
     def times(self, factor: float) -> "CoefficientNoise":
-        """The same for weights times a factor, the noise in which is left out."""
+        """Return the noise of weights times a factor, without the noise in the factor."""
         covariance = None if self.covariance is None else self.covariance * factor**2
         return CoefficientNoise(self.kind, self.deviations * factor, covariance, self.related)
 
     def along(self, weights: np.ndarray, deviation: float) -> "CoefficientNoise":
-        """The same with the noise in a factor of all weights, of a relative deviation.
+        """Add the noise in a common factor of all weights.
 
         Parameters
         ----------
         weights : ndarray of shape (n_outputs, n_features)
-            Of several outputs, their mean covariance is added.
+            Weights. For several outputs, their mean covariance is added.
 
         deviation : float
+            Relative standard deviation of the factor.
         """
         if deviation == 0.0:
             return self
@@ -218,7 +218,7 @@ class CoefficientNoise:
         return CoefficientNoise(self.kind, deviations, covariance, related=covariance is None)
 
     def of_features(self, n_features: int, unit: float) -> "CoefficientNoise":
-        """The same for the first ``n_features``, and for rows that were divided by ``unit``."""
+        """Return the noise of the first ``n_features``, for rows divided by ``unit``."""
         covariance = self.covariance
         if covariance is not None:
             covariance = covariance[:n_features, :n_features]
@@ -227,7 +227,7 @@ class CoefficientNoise:
 
 
 def even_noise(kind: str, deviation: float, n_features: int) -> CoefficientNoise:
-    """Noise that is as large in each weight, and uncorrelated."""
+    """Return uncorrelated noise with the same deviation in each weight."""
     return CoefficientNoise(kind, np.full(n_features, deviation))
 
 
@@ -238,10 +238,10 @@ _TOLERANCE = 1e-9  # of budgets that are added up
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Rows that are not clipped yet; parameters as for `RowBlocks`.
+    """Rows before clipping; parameters as for `RowBlocks`.
 
-    ``beyond`` says of each row whether its target was beyond its bounds, if it has any.
-    ``weights``, from 0 to 1, are what is multiplied by what each row adds to a sum.
+    ``beyond`` states whether the target of each row was outside its bounds, if there are any.
+    ``weights``, from 0 to 1, multiply the contribution of each row to a sum.
     """
 
     X: Any
@@ -255,12 +255,12 @@ class Rows:
 
     @property
     def n_units(self) -> int:
-        """Users where rows have owners, rows otherwise."""
+        """Number of users if rows have owners, of rows otherwise."""
         return self.X.shape[0] if self.users is None else self.users.n_users
 
     @property
     def amount(self) -> float:
-        """Sum of the weights, where rows have any, and else `n_units`; private."""
+        """Sum of the weights, or `n_units` without weights; private."""
         if self.weights is None:
             return float(self.n_units)
         return weighted_amount(self.weights, self.users)
@@ -268,7 +268,7 @@ class Rows:
     norm_bound = staticmethod(RowBlocks.norm_bound)
 
     def blocks(self, norm_scale: float = 1.0) -> RowBlocks:
-        """Clip them to their bound over ``longer``, and make them longer by as much."""
+        """Clip rows to their norm bound over ``norm_scale``, then multiply by ``norm_scale``."""
         options: Any = dict(constant=self.constant, unit=self.unit, users=self.users)
         options["weights"] = self.weights
         return RowBlocks(self.X, self.codes, x_norm=self.x_norm, scale=norm_scale, **options)
@@ -276,40 +276,39 @@ class Rows:
 
 @dataclass(repr=False)
 class Run:
-    """What the stages of a sequence have released so far, and the rows.
+    """Rows of a sequence and the values released by its stages so far.
 
     Parameters
     ----------
     rows : Rows
 
     n_samples : float or None
-        Number of rows, or of users, if it is public or released by now; of rows with weights the
-        released sum of these.
+        Number of rows or users, if public or already released. For weighted rows, the released sum
+        of weights.
 
     norm_scale : float, default=1.0
-        Released: rows are clipped to their bound over this, and made longer by it.
+        Released scale: rows are clipped to their norm bound over it, then multiplied by it.
 
     centre : ndarray of shape (n_outputs, n_features), default=None
-        Released weights around which penalties are.
+        Released centre of the penalty.
 
     weights : ndarray of shape (n_outputs, n_features)
-        Released, for rows of norms scaled by ``norm_scale``.
+        Released weights, for rows multiplied by ``norm_scale``.
 
     spread : CoefficientNoise
-        How much of the weights is noise.
+        Noise in the weights.
 
     total : ndarray of shape (size,)
-        Released sum of one vector a row, the last of several.
+        Last released sum of one vector per row.
 
     totals : list of ndarray, default=[]
-        All of them, in the order of their stages.
+        All released sums, in the order of their stages.
 
     has_scale : bool, default=False
-        Whether the weights are as long as the likelihood of the rows asks, as those of a Newton
-        step are.
+        Whether the scale of the weights already fits the likelihood, as after a Newton step.
 
     found : dict, default={}
-        What else stages released, by names of theirs.
+        Other released values by name.
     """
 
     rows: Rows
@@ -324,36 +323,36 @@ class Run:
     found: dict[str, Any] = field(default_factory=dict)
 
     def released(self) -> "Run":
-        """The same without the rows."""
+        """Remove the rows and return the run."""
         for name in ("rows", "data"):
             vars(self).pop(name, None)
         return self
 
     @cached_property
     def data(self) -> RowBlocks:
-        """Rows as they are clipped, to the norm that was read before the first use."""
+        """Rows clipped to the norm that was released before their first use."""
         return self.rows.blocks(self.norm_scale)
 
     @property
     def known_n_samples(self) -> float:
-        """The number of rows; raises an error where it is private and was not released."""
+        """Number of rows; raises an error if it is private and was not released."""
         if self.n_samples is None:
-            raise ValueError("n_samples must be public, or counted by a stage before; got None.")
+            raise ValueError("n_samples must be public, or counted by an earlier stage; got None.")
         return self.n_samples
 
 
 class Stage(Protocol):
-    """A release that reads what those before it found, and adds to that. Frozen."""
+    """Protocol of a frozen release that may use the results of earlier stages."""
 
     @property
     def guarantee(self) -> Any:
-        """What it satisfies whatever those before it released; None if it reads no row."""
+        """Guarantee given any results of earlier stages; None if the stage reads no row."""
 
     def check_n_rows(self, n_samples: int) -> None:
         """Refuse more rows than can be certified, before a ledger is charged."""
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release, and set what it found in ``run``."""
+        """Make the release and store its result in ``run``."""
 
 
 # Plans a stage for a part of a budget and a number of rows, and returns the rest. The stage is
@@ -363,7 +362,7 @@ Planner = Callable[[Any, float], tuple[Stage | None, Any]]
 
 @plain_arguments
 def divided(budget: Budget, share: float) -> tuple[Any, Any]:
-    """A share of a budget, and the rest: of the squared mu, or of a pure epsilon."""
+    """Divide a budget into a share and the rest, by squared mu or by pure epsilon."""
     if isinstance(budget, GaussianDP):
         first, rest = (math.sqrt(part) * budget.mu for part in (share, 1.0 - share))
         return replace(budget, mu=first), replace(budget, mu=rest)
@@ -373,25 +372,24 @@ def divided(budget: Budget, share: float) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Sequence:
-    """Stages one after another: what is read first, a release of weights, what is read last.
+    """Sequence of stages: optional first stages, a release of weights and optional last stages.
 
-    Privacy: each stage is planned from public numbers and from what the stages before it
-    released, and satisfies its part of the budget whatever they released. Pure guarantees of such
-    releases add up, and so do squares of mu. Where the number of rows is private and a stage
-    counts them, what follows is planned for the power of two nearest to the released number.
+    Privacy: each stage is planned from public numbers and from the results of earlier stages. It
+    satisfies its part of the budget whatever those results are. Pure epsilons of such releases add
+    up, and so do squares of mu. If the number of rows is private and a stage counts them, later
+    stages are planned for the power of two nearest to the released number.
 
     Parameters
     ----------
     first : tuple of Stage
-        Planned for the public number of rows, or for any.
+        First stages, planned for the public number of rows or for any number.
 
     plans : tuple of tuples of Stage
-        What follows. Of private rows that are counted, what follows a count near 1, 2, 4, 8 and so
-        on: so few that all are planned, and what they cannot do is refused, before a ledger is
-        charged.
+        Later stages. If private rows are counted, there is one plan for each power of two, so that
+        all plans are made and checked before a ledger is charged.
 
     guarantee : ApproxDP
-        Of all.
+        Guarantee of all stages together.
 
     References
     ----------
@@ -408,8 +406,7 @@ class Sequence:
             parts = [stage.guarantee for stage in (*self.first, *plan)]
             if not _covers(self.guarantee, [part for part in parts if part is not None]):
                 raise ValueError(
-                    "guarantee must be that of all stages together; got "
-                    f"{short_repr(self.guarantee)}."
+                    f"guarantee must cover all stages together; got {short_repr(self.guarantee)}."
                 )
 
     @classmethod
@@ -424,35 +421,35 @@ class Sequence:
         after: Several[Planner] = (),
         is_counted: bool = False,
     ) -> Self:
-        """Sequence that meets a target, from public numbers.
+        """Plan a sequence that meets a target, from public numbers.
 
         Parameters
         ----------
         target : ApproxDP
 
         release : callable
-            ``release(budget, n_samples)`` plans the release of the weights. With a delta and other
-            stages the budget is a `GaussianDP`.
+            ``release(budget, n_samples)`` plans the release of the weights. The budget is a
+            `GaussianDP` if the target has a delta and there are other stages.
 
         n_samples : float or None
-            Public number of rows, or of users; None where it is private.
+            Public number of rows or users; None if it is private.
 
         before, after : sequence of callables, default=()
-            Plan the stages before the weights and after them. They take their parts in this
-            order, and the weights have the rest. Where the number of rows is private, stages
-            before the weights count them.
+            Planners of the stages before and after the weights. They take their shares of the
+            budget in this order; the weights get the rest. If the number of rows is private,
+            stages before the weights count them.
 
         is_counted : bool, default=False
-            Whether a stage before the weights counts what is not public: the sum of the weights
-            of rows that have any.
+            Whether a stage before the weights counts a private amount: the sum of the weights of
+            weighted rows.
         """
         if (n_samples is None) != (target.adjacency == "add-remove"):
             raise ValueError(
-                "n_samples must be None where the number of rows is private, under "
-                f"'add-remove', and only there; got {short_repr(n_samples)}."
+                "n_samples must be None under 'add-remove', where the number of rows is private, "
+                f"and a number otherwise; got {short_repr(n_samples)}."
             )
         if n_samples is None and after and not before:
-            raise ValueError("before must count the rows, whose number is private; got ().")
+            raise ValueError("before must count the rows if their number is private; got ().")
         budget: Any = target
         if target.delta > 0.0 and (before or after):
             budget = target.gaussian_target()
@@ -475,7 +472,7 @@ class Sequence:
         return cls(first, tuple(plans), guarantee)
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than each stage certifies, before a ledger is charged."""
+        """Refuse more rows than any stage can certify, before a ledger is charged."""
         stages = [stage for plan in (self.first, *self.plans) for stage in plan]
         with suppress(TypeError, ValueError):  # losses of others may have no hash, or hold arrays
             stages = list(dict.fromkeys(stages))
@@ -483,7 +480,7 @@ class Sequence:
             stage.check_n_rows(n_samples)
 
     def __call__(self, rows: Rows, noise: NoiseSource) -> Run:
-        """Release all.
+        """Make all releases.
 
         Parameters
         ----------
@@ -516,7 +513,7 @@ def _planned(planners: Several[Planner], budget: Any, n_samples: float) -> tuple
 
 
 def _covers(whole: ApproxDP, parts: list[Any]) -> bool:
-    """Whether releases one after the other satisfy what all are to satisfy."""
+    """Whether the composition of the parts satisfies the whole guarantee."""
     if any((part.adjacency, part.unit) != (whole.adjacency, whole.unit) for part in parts):
         return False
     enough = 1.0 + _TOLERANCE

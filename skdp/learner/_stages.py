@@ -1,7 +1,7 @@
-"""How long scores should be, by the slope of their likelihood along their length.
+"""Stages of a sequence: row norms, counts, means and temperature scaling of scores.
 
-To check the claim: `release_slope`, with `largest_terms`, and ``rows/_sums.py`` for what it adds
-up.
+To check the claim of scaling: `release_slope` with `largest_terms`, and ``rows/_sums.py`` for the
+sums.
 """
 
 import math
@@ -36,10 +36,10 @@ _LEEWAY = 2.0**-9
 
 
 def norm_cells(X: Any, most: float, n_cells: int) -> np.ndarray:
-    """Cell of each row by its norm: up to ``most``, that over the root of 2, half of it and so on.
+    """Return the cell of each row by its norm: up to ``most``, ``most / sqrt(2)``, and so on.
 
-    Entries are rounded to integers whose squares have sums that are exact in any order. So the
-    cell of a row depends on no other row, and not on where it stands.
+    Entries are rounded to integers whose squares have exact sums in any order. So the cell of a
+    row does not depend on other rows or on its position.
 
     Parameters
     ----------
@@ -47,10 +47,11 @@ def norm_cells(X: Any, most: float, n_cells: int) -> np.ndarray:
         Finite values, each stored once.
 
     most : float
-        Longer rows count as of this norm.
+        Largest norm; norms above it count as this norm.
 
     n_cells : int
-        Cell k is that of norms up to ``most / 2**(k / 2)``. The last has all that are shorter.
+        Number of cells. Cell k has norms up to ``most / 2**(k / 2)``; the last has all smaller
+        norms.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def norm_cells(X: Any, most: float, n_cells: int) -> np.ndarray:
 
 
 def _squares(rows: Any, most: float, scale: float) -> np.ndarray:
-    """Squared norms of rows whose entries are rounded to integers up to ``scale``."""
+    """Return squared norms of rows whose entries are rounded to integers up to ``scale``."""
     if not sparse.issparse(rows):
         whole = _integers(rows, most, scale)
         return np.einsum("ij,ij->i", whole, whole)
@@ -96,25 +97,25 @@ _GRID_PARTS = 2**24
 
 @dataclass(frozen=True)
 class RowNorm:
-    """Read how long most rows are, and clip them to that.
+    """Stage that selects a clipping norm for the rows from their norms.
 
-    The norm is the least of the bound, that over the root of 2, half of it and so on that hardly
-    any row exceeds. Where rows have owners, each counts for the share that it has of its user.
+    The candidates are the norm bound divided by powers of sqrt(2). The stage selects the smallest
+    candidate that few rows exceed. If rows have owners, each row counts with its share of a user.
 
-    Privacy: the norm satisfies ``guarantee``. Whatever it is, what follows is planned for rows of
-    the bound, and rows are multiplied, one by one, by the bound over the norm. A row is in one
-    cell of lengths, and what cell that is depends on no other row; a user adds 1 at most, spread
-    over cells. A pure reading is a selection by minus the number of rows that exceed a norm. What
-    a row, or a user, adds to that only grows from norm to norm, from 0 to 1 at most. When it is
-    replaced, the change is one such sequence less another, and differs by 1 at most between two
-    norms. A Gaussian one is noisy counts of cells.
+    Privacy: the norm satisfies ``guarantee``. Whatever its value, later stages are planned for
+    rows of the bound, and each row is multiplied by the bound over the norm. A row is in one cell
+    of norms, which does not depend on other rows. A user adds at most 1, spread over cells. With
+    pure privacy, the norm is selected by minus the number of rows that exceed it. The contribution
+    of a row or user to these numbers is monotone over the candidates, from 0 to at most 1. If it
+    is replaced, the change is the difference of two such sequences and differs by at most 1
+    between two candidates. With Gaussian noise, noisy counts of the cells are released.
 
     Parameters
     ----------
     guarantee : ApproxDP or GaussianDP
 
     n_units : float
-        Public number of rows, or of users.
+        Public number of rows or users.
 
     References
     ----------
@@ -130,19 +131,19 @@ class RowNorm:
     def planned(
         cls, budget: Any, n_samples: float
     ) -> tuple["RowNorm | None", ApproxDP | GaussianDP]:
-        """Stage for its share of a budget, and the rest.
+        """Return the stage for its share of a budget, and the rest.
 
         Parameters
         ----------
         budget : GaussianDP or pure ApproxDP
 
         n_samples : float
-            Public number of rows, or of users.
+            Public number of rows or users.
 
         Returns
         -------
         stage, rest
-            None where noise would be all that is read.
+            The stage is None if noise would dominate the counts.
         """
         part, rest = divided(budget, float(defaults.NORM_SHARE))
         noise = math.sqrt(2.0) / part.mu if isinstance(part, GaussianDP) else 2.0 / part.epsilon
@@ -154,31 +155,31 @@ class RowNorm:
         """Any number of rows is counted without error."""
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release the norm, to which rows are clipped from here on."""
+        """Release the norm to which later stages clip the rows."""
         if "data" in vars(run):
-            raise ValueError("first must read the norm before any stage that uses the rows.")
+            raise ValueError("first must have RowNorm before any stage that uses the rows.")
         rows = run.rows
         run.norm_scale = self.scale(rows.X, rows.x_norm, rows.users, noise)
 
     def scale(self, X: Any, x_norm: float, users: Users | None, noise: NoiseSource) -> float:
-        """Release by how much rows may be longer.
+        """Release the factor of the rows.
 
         Parameters
         ----------
         X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
 
         x_norm : float
-            Bound on the norm of a row; longer ones count as of this norm.
+            Bound on the norm of a row; larger norms count as this norm.
 
         users : Users or None
-            Owners of the rows, where the guarantee is theirs.
+            Owners of the rows if the guarantee is for users.
 
         noise : NoiseSource
 
         Returns
         -------
         float
-            The bound over the norm: a power of the root of 2, from 1 to 128.
+            The bound divided by the norm: a power of sqrt(2), from 1 to 128.
         """
         shares = None if users is None else users.shares
         counts = sums.cell_counts(norm_cells(X, x_norm, _GRID_CELLS), _GRID_CELLS, shares)
@@ -225,12 +226,10 @@ _LIMIT_SHARE = 1e6
 
 @dataclass(frozen=True)
 class RowCount:
-    """Number of rows, or of users where the rows are theirs, where it is private.
+    """Stage that releases a private number of rows or users, or the sum of their weights.
 
-    Of rows with weights it is the sum of these.
-
-    Privacy: a record, or a user, adds 1, or its weight, which is at most 1. So the sum moves by 1
-    at most, whether one comes, goes or is another.
+    Privacy: a record or user adds 1, or its weight, which is at most 1. So the sum changes by at
+    most 1 if one is added, removed or replaced.
 
     Parameters
     ----------
@@ -243,7 +242,7 @@ class RowCount:
 
     @classmethod
     def planned(cls, budget: Any, n_samples: float) -> tuple["RowCount", Any]:
-        """Stage for its share of a budget, and the rest; ``n_samples`` decides nothing."""
+        """Return the stage for its share of a budget, and the rest; ``n_samples`` is unused."""
         part, rest = divided(budget, float(defaults.ROWS_SHARE))
         return cls(part), rest
 
@@ -269,9 +268,9 @@ class RowCount:
 
 @dataclass(frozen=True)
 class TargetMean:
-    """Mean of the targets, which they are divided by from there on.
+    """Stage that releases the mean of the targets and divides them by it.
 
-    Privacy: a target between 0 and a bound, over the bound, adds 1 at most to the sum.
+    Privacy: a target between 0 and its bound, divided by the bound, adds at most 1 to the sum.
 
     Parameters
     ----------
@@ -281,8 +280,8 @@ class TargetMean:
         Bound on the targets.
 
     follows_spread : bool, default=False
-        Whether what targets are clipped to grows with the spread that Poisson's law has for the
-        mean, for intervals: what is clipped then changes what coefficients mean.
+        Whether the clipping bound of targets grows with the standard deviation of Poisson counts
+        of this mean. Intervals need this, because clipping biases coefficients.
     """
 
     guarantee: GaussianDP | ApproxDP
@@ -295,16 +294,16 @@ class TargetMean:
     def planned(
         cls, y_max: float, budget: Any, n_samples: float, *, follows_spread: bool = False
     ) -> tuple[Any, Any]:
-        """Stage for its share of a budget, and the rest.
+        """Return the stage for its share of a budget, and the rest.
 
-        The share is that of squared mu, or of squared epsilon.
+        The share is of squared mu or of squared epsilon.
         """
         share = float(defaults.NORM_SHARE)
         part, rest = divided(budget, share if isinstance(budget, GaussianDP) else math.sqrt(share))
         return cls(part, y_max, follows_spread), rest
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than are added without rounding."""
+        """Refuse more rows than can be added exactly."""
         sums.refuse_rows(
             n_samples, sums.MOST_ROWS, self.guarantee.adjacency, unit=self.guarantee.unit
         )
@@ -335,15 +334,12 @@ class TargetMean:
 
 
 def after_count(budget: Any) -> Any:
-    """What is left of a budget where rows are counted first, as their number is private."""
+    """Return the rest of a budget after rows are counted, if their number is private."""
     return budget if budget.adjacency == "replace-one" else RowCount.planned(budget, 1.0)[1]
 
 
 def counted(data: Any, budget: Any, noise: NoiseSource) -> tuple[float, Any]:
-    """Number of rows to go on with, released where it is private, and what is left.
-
-    Of rows with weights it is their sum.
-    """
+    """Return the number of rows or sum of weights, released if private, and the budget left."""
     if budget.adjacency == "replace-one" and data.weights is None:
         return max(1.0, float(data.n_units)), budget
     stage, rest = RowCount.planned(budget, 1.0)
@@ -352,20 +348,20 @@ def counted(data: Any, budget: Any, noise: NoiseSource) -> tuple[float, Any]:
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """Number of rows of each of three classes or more, for a penalty around their log-odds.
+    """Stage that counts three or more classes, to centre the penalty at their log-odds.
 
-    Where noise hides what the features tell, a penalty around zero leaves a model that takes all
-    classes to be as likely. Around the log-odds it leaves one that knows which are.
+    If noise dominates, a penalty centred at zero yields a model with equally likely classes. A
+    penalty centred at the log-odds yields a model with the class frequencies.
 
-    Privacy: a record is in one count. When it is replaced, two change by 1.
+    Privacy: a record is in one count. If it is replaced, two counts change by 1.
 
     Parameters
     ----------
     guarantee : ApproxDP
-        Pure.
+        Pure guarantee.
 
     loss : SoftmaxLoss
-        Its number of classes, their weights, and the temperature of scores.
+        Loss with the number of classes, their weights and the temperature of scores.
     """
 
     guarantee: ApproxDP
@@ -375,7 +371,7 @@ class ClassCounts:
 
     @classmethod
     def planner(cls, loss: SoftmaxLoss) -> Planner:
-        """Planner of the stage for a loss: its share falls with epsilon times the rows."""
+        """Return a planner of the stage, whose share decreases with epsilon times the rows."""
         if loss.n_outputs <= 2:
             raise ValueError(f"loss must have three classes or more; got {short_repr(loss)}.")
         return partial(cls._planned, loss)
@@ -397,7 +393,7 @@ class ClassCounts:
         """Any number of rows is counted without error."""
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release the counts: weights whose scores are the log-odds, and the number of rows."""
+        """Release the counts, and set the centre to their log-odds and the number of rows."""
         loss, data = self.loss, run.data
         law = NoiseLaw.of("laplace", self.guarantee)
         sensitivity = self.guarantee.n_records_changed
@@ -418,17 +414,17 @@ class ClassCounts:
 
 
 def james_stein(shares: np.ndarray, deviation: float) -> np.ndarray:
-    """Shares of three classes or more, as far apart as noise does not explain.
+    """Shrink shares of three or more classes towards equal shares.
 
-    They are drawn towards equal ones by the positive part of the estimator of James and Stein.
+    This is the positive-part estimator of James and Stein.
 
     Parameters
     ----------
     shares : ndarray of shape (n_classes,)
-        Released.
+        Released shares.
 
     deviation : float
-        Public standard deviation of the noise of each.
+        Public standard deviation of the noise in each share.
 
     Returns
     -------
@@ -444,18 +440,18 @@ def james_stein(shares: np.ndarray, deviation: float) -> np.ndarray:
 def starting_scores(
     shares: np.ndarray, deviation: float, weights: Several[float] = ()
 ) -> np.ndarray:
-    """Scores of a typical row to start from: log-odds of the classes, as far as they are known.
+    """Return initial scores: the estimated log-odds of the classes.
 
     Parameters
     ----------
     shares : ndarray of shape (n_outputs,)
-        Released share of the second of two classes, or of each of several.
+        Released share of the second of two classes, or of each of several classes.
 
     deviation : float
-        Public standard deviation of the noise of each.
+        Public standard deviation of the noise in each share.
 
     weights : sequence of float, default=()
-        Public weights of several classes, with which losses are minimised.
+        Public class weights in the loss, for several classes.
 
     Returns
     -------
@@ -473,10 +469,10 @@ def starting_scores(
 
 
 def _likely(shares: np.ndarray, deviation: float) -> np.ndarray:
-    """Shares that are positive and add up to one: the nearest, and then as much as the noise more.
+    """Project shares onto the simplex, add the noise deviation to each, and normalise.
 
-    Noise makes some of the small ones of many classes zero. Each may be as large as noise, and all
-    of them together may not: the sum is known.
+    Noise makes some small shares zero. Each of them may be as large as the noise, but not all
+    together, because the sum is known.
     """
     shares = np.clip(shares, -_LIMIT_SHARE, _LIMIT_SHARE)
     ordered = np.sort(shares)[::-1]
@@ -487,7 +483,7 @@ def _likely(shares: np.ndarray, deviation: float) -> np.ndarray:
 
 @plain_arguments
 def largest_score(n_outputs: int, weights: Several[float] = ()) -> float:
-    """Largest norm of the log-odds at which a fit of three classes or more starts.
+    """Return the largest norm of the initial log-odds for three or more classes.
 
     Parameters
     ----------
@@ -518,29 +514,29 @@ _GRID_TERMS, _LIMIT_ROOT = 1e4, 4.0
 
 @dataclass(frozen=True)
 class ScoreScale:
-    """Make the scores as long as the likelihood of the rows asks.
+    """Stage that rescales scores to increase the likelihood (temperature scaling).
 
-    Caps of slopes, penalties and noise make scores too long or too short for log-odds. Where a
-    centre is known, it is what was learned beyond it that is made longer.
+    Slope caps, penalties and noise make scores too large or too small as log-odds. If there is a
+    centre, only the difference from it is rescaled.
 
-    Privacy: what `release_slope` promises; all else follows from what it releases.
+    Privacy: the guarantee of `release_slope`; everything else follows from its release.
 
     Parameters
     ----------
     guarantee : GaussianDP, pure ApproxDP or None
-        None where noise would be all that is read: the likely factor is taken then.
+        Guarantee of the release. None if noise would dominate; the prior factor is used then.
 
     n_classes : int
-        At least 2.
+        Number of classes, at least 2.
 
     likely : float
-        Factor of the scores that is likely beforehand.
+        Prior factor of the scores.
 
     temperature : float, default=1.0
-        Scores over this are logits.
+        Scores divided by the temperature are logits.
 
     is_centred : bool, default=False
-        Whether a stage before releases a centre.
+        Whether an earlier stage releases a centre.
     """
 
     guarantee: Budget | None
@@ -551,12 +547,12 @@ class ScoreScale:
 
     @property
     def phrase(self) -> str:
-        """What it adds to the name of a mechanism."""
+        """Addition to the name of a mechanism."""
         return "" if self.guarantee is None else "with rescaled scores"
 
     @classmethod
     def planner(cls, loss: Any, is_centred: bool = False) -> Planner:
-        """Planner of the stage for scores of a loss."""
+        """Return a planner of the stage for the scores of a loss."""
         temperature = getattr(loss, "temperature", 1.0)
         return cls(None, max(2, loss.n_outputs), 1.0, temperature, is_centred)._planned
 
@@ -574,7 +570,7 @@ class ScoreScale:
         return replace(blind, guarantee=part), rest
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than `release_slope` certifies, whatever they are."""
+        """Refuse more rows than `release_slope` can certify for any data."""
         if self.guarantee is None:
             return
         steepest = largest_terms(self.n_classes)[0] + _BEYOND
@@ -589,7 +585,7 @@ class ScoreScale:
         )
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release how the likelihood changes, and change the length of the weights."""
+        """Release the slope of the likelihood and rescale the weights."""
         if run.has_scale:
             return
         start = run.centre
@@ -617,15 +613,15 @@ class ScoreScale:
 
 @dataclass(frozen=True)
 class ScoreSlope:
-    """Derivatives of the mean log-likelihood along the logarithm of the length of scores.
+    """Derivatives of the mean log-likelihood by the logarithm of the scale of scores.
 
     Parameters
     ----------
     slope, curvature : float
-        Released: the first, and the second up to its sign and the first.
+        Released first derivative, and second derivative up to its sign and the first.
 
     deviation, curvature_deviation : float
-        Public standard deviations of the noise in them.
+        Public standard deviations of their noise.
     """
 
     slope: float
@@ -636,12 +632,12 @@ class ScoreSlope:
 
 @plain_arguments
 def largest_terms(n_classes: int) -> tuple[float, float]:
-    """Most that a row may add to the sums of `release_slope`, for any scores; rounded up.
+    """Return the largest terms of a row in the sums of `release_slope`, rounded up.
 
     Parameters
     ----------
     n_classes : int
-        K, at least 2.
+        Number of classes K, at least 2.
 
     Returns
     -------
@@ -679,21 +675,21 @@ def release_slope(
     noise: NoiseSource,
     along: np.ndarray | None = None,
 ) -> ScoreSlope:
-    """Release how the likelihood changes with the length of scores.
+    """Release the derivatives of the likelihood by the scale of scores.
 
-    Privacy: satisfies ``guarantee`` for released weights. Let (a, b) be the `largest_terms` of so
-    many classes. A row adds a number between -(a + 2) and a to one sum, and one between 0 and b to
-    the other: they are clipped. So it moves them by the norm of (a + 2, b) at most if it goes, and
-    of (2 a + 2, b) if it is replaced. Pure noise is of Laplace for the sum of absolute changes, in
-    which the second sum counts half.
+    Privacy: satisfies ``guarantee`` for released weights. Let (a, b) be the `largest_terms` for
+    this number of classes. The contributions of a row are clipped to [-(a + 2), a] in the first
+    sum and to [0, b] in the second. So removing a row changes the sums by at most the norm of
+    (a + 2, b), and replacing it by at most the norm of (2 a + 2, b). Pure noise is Laplace noise
+    for the sum of absolute changes, in which the second sum counts half.
 
     Parameters
     ----------
     data : RowBlocks
-        Without users.
+        Rows without users.
 
     weights : ndarray of shape (n_outputs, n_features)
-        Released. Scores are logits; a single output is that of the second of two classes.
+        Released weights. Scores are logits; a single output is for the second of two classes.
 
     n_samples : float
         Number of rows, public or released.
@@ -703,7 +699,7 @@ def release_slope(
     noise : NoiseSource
 
     along : ndarray of shape (n_outputs, n_features), default=None
-        Released weights whose scores become longer, of three classes or more. None for all.
+        Released weights whose scores are rescaled, for three or more classes. None means all.
 
     Returns
     -------
@@ -734,7 +730,7 @@ def _strength(guarantee: Budget) -> float:
 
 
 def _sensitivity(guarantee: Budget, n_classes: int) -> float:
-    """How far a record moves both sums."""
+    """Return the sensitivity of both sums."""
     right, curvature = largest_terms(n_classes)
     slope = right + _BEYOND + (right if guarantee.adjacency == "replace-one" else 0.0)
     if isinstance(guarantee, ApproxDP):
@@ -744,24 +740,23 @@ def _sensitivity(guarantee: Budget, n_classes: int) -> float:
 
 @plain_arguments
 def factor_of_slope(found: ScoreSlope, *, likely: float) -> tuple[float, float]:
-    """Factor of scores, by what is released.
+    """Return the factor of scores, from released values.
 
     Parameters
     ----------
     found : ScoreSlope
 
     likely : float
-        Factor that is likely beforehand.
+        Prior factor.
 
     Returns
     -------
     factor : float
-        A step of Fisher scoring towards the length with the largest posterior density: before, the
-        logarithm of the factor is normal around that of the likely one, with a standard deviation
-        of 0.5. From 0.22 to 4.5.
+        Result of one step of Fisher scoring towards the posterior mode, from 0.22 to 4.5. The
+        prior of the log factor is normal around ``log(likely)`` with standard deviation 0.5.
 
     deviation : float
-        Standard deviation of the noise in its logarithm, to first order; 0 at an end.
+        Standard deviation of the noise in the log factor, to first order; 0 if it is clipped.
     """
     curvature = max(found.curvature, found.deviation, _TOLERANCE_CURVATURE)
     doubt = (found.deviation / _SPREAD) ** 2

@@ -1,4 +1,4 @@
-"""Streams: which copy may go on, with which parameters, and what its ledger has of it."""
+"""Streams: their versions, parameters and ledger entries."""
 
 import os
 import threading
@@ -31,31 +31,31 @@ from skdp.rows._users import Participants
 
 
 class Token(bytes):
-    """Random bytes that tell streams, and their versions, apart."""
+    """Random bytes that identify streams and their versions."""
 
     @classmethod
     def fresh(cls):
-        """Bytes that nobody has seen."""
+        """Return new random bytes."""
         return cls(os.urandom(16))
 
 
 class StreamLine:
-    """What a process remembers of one stream, for all its copies and for as long as it lives.
+    """Memory of one stream and all its copies, for the lifetime of the process.
 
-    Privacy: only the latest version may go on. Two copies that go on with rows of their own would
-    be two streams, and together cost more than their account knows, also if the one that went on
-    first is gone since. A line holds public numbers and no model.
+    Privacy: only the latest version may continue. Two copies that continue with different rows
+    would be two streams and together cost more than their account states, even if the first one
+    no longer exists. A line holds public numbers and no model.
 
     Parameters
     ----------
     version : (int, bytes)
-        How often the stream has gone on, and what tells this time from others.
+        Number of updates of the stream, and a token that identifies the last one.
 
     Attributes
     ----------
     charged : dict or None
-        Where a release failed after its charge: versions that the ledger may have of the stream,
-        oldest first, and the account that belongs to each.
+        Set if a release failed after its charge: versions of the stream that the ledger may hold,
+        oldest first, with their accounts.
     """
 
     __slots__ = ("charged", "lock", "version")
@@ -66,10 +66,10 @@ class StreamLine:
 
     @classmethod
     def of(cls, token, version):
-        """Return the line of a token, which learns of a version.
+        """Return the line of a token, updated with a version.
 
-        A later one went on in another process and is back; of two that went on as often, the
-        first to be met stays.
+        A later version was made in another process and replaces the stored one. Of two versions
+        with equally many updates, the first one seen stays.
         """
         with _lock:
             line = _lines.get(token)
@@ -80,36 +80,36 @@ class StreamLine:
         return line
 
     def remember(self, version, charged):
-        """Take up from a pickle what the ledger may have."""
+        """Restore from a pickle the versions that the ledger may hold."""
         if charged and version == self.version:
             self.charged = {**charged, **(self.charged or {})}
 
     def check(self, version):
-        """Refuse to go on with a version that is not the latest."""
+        """Refuse to continue a version that is not the latest."""
         if version != self.version:
             raise StaleStreamError(
-                "This copy of the stream is stale: another one has gone on. Two streams from "
-                "one would cost more than is accounted for; call fit to start afresh."
+                "This copy of the stream is stale: another copy has continued it. Two "
+                "continuations would cost more than is accounted for; call fit to start afresh."
             )
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What an estimator keeps of a stream between calls; it is replaced whole, never changed.
+    """Immutable state of a stream that an estimator keeps between calls.
 
     Parameters
     ----------
     params : dict
-        Of the estimator, with which the stream began.
+        Parameters of the estimator at the start of the stream.
 
     token : bytes
-        Tells the stream from others.
+        Identifier of the stream.
 
     release : StreamRelease
-        Where it stands.
+        Current state of the release.
 
     version : (int, bytes)
-        How often it has gone on, and what tells this time from others.
+        Number of updates, and a token that identifies the last one.
     """
 
     params: dict[str, Any] = field(repr=False)
@@ -119,16 +119,16 @@ class Stream:
 
     @classmethod
     def begin(cls, estimator, release):
-        """Begin a stream with the parameters of now."""
+        """Begin a stream with the current parameters."""
         return cls(frozen_params(estimator), Token.fresh(), release)
 
     @property
     def line(self):
-        """What this process remembers of the stream and its copies."""
+        """Memory of this process for the stream and its copies."""
         return StreamLine.of(self.token, self.version)
 
     def latest(self, estimator, line):
-        """Return this, if it may go on, with the parameters of now."""
+        """Return the stream if it may continue with the current parameters."""
         check_unchanged(estimator, self.params)
         line.check(self.version)
         return self
@@ -143,26 +143,26 @@ class Stream:
 
 
 def charge_release(estimator, stream, line, version, cost, account=None):
-    """Let the ledger's one entry of a stream cover the coming release.
+    """Charge the ledger's entry of a stream for the next release.
 
     Parameters
     ----------
     estimator : estimator
 
     stream : Stream
-        As it stands before the release.
+        State before the release.
 
     line : StreamLine
 
     version : (int, bytes)
-        Of the stream after the release.
+        Version of the stream after the release.
 
     cost : callable
-        ``cost(account)`` returns the guarantee of all releases, the coming one included, and
-        the new account.
+        ``cost(account)`` returns the guarantee of all releases, including the next one, and the
+        new account.
 
     account : object, default=None
-        Of the releases so far, where there is one.
+        Account of the releases so far, if any.
 
     Returns
     -------
@@ -197,46 +197,46 @@ def charge_release(estimator, stream, line, version, cost, account=None):
             line.charged = {version: new}
             return guarantee, new
     raise StaleStreamError(
-        "This copy of the stream is stale: the ledger has another version, since another copy "
-        "has gone on, or failed after it was charged. Nothing was charged; call fit to start "
+        "This copy of the stream is stale: the ledger has another version, because another copy "
+        "continued the stream or failed after its charge. Nothing was charged; call fit to start "
         "afresh."
     )
 
 
 def has_begun(estimator):
-    """Whether there is a stream for `partial_fit` to go on with."""
+    """Whether there is a stream for `partial_fit` to continue."""
     return "_stream" in vars(estimator)
 
 
 def new_version(version):
-    """Version of a stream that goes on, unlike that of any copy."""
+    """Return the next version of a stream, which differs from that of any copy."""
     return version[0] + 1, Token.fresh()
 
 
 def version_text(version):
-    """Name of a version in a ledger; None before the first."""
+    """Return the name of a version in a ledger; None before the first update."""
     return f"{version[0]}-{version[1].hex()}" if version[0] else None
 
 
 class StreamEstimator(_Learner):
-    """Base of estimators that learn a stream, call by call, under one guarantee.
+    """Base class of estimators that learn from a stream under one guarantee.
 
-    A subclass says how its stream begins, in `begin`, from public numbers alone. Each call of
-    `partial_fit` advances the `StreamRelease`, which asks for the charge before it uses the rows.
-    All else is here: the ledger's one entry of the stream, copies that are stale, parameters that
-    have changed, and a call that fails leaves the old model whole.
+    A subclass implements `begin`, which starts the stream from public numbers only. Each call of
+    `partial_fit` advances the `StreamRelease`, which requests the charge before it uses the rows.
+    This class handles the ledger's entry of the stream, and refuses stale copies and changed
+    parameters. A call that fails leaves the old model unchanged.
 
-    Privacy: what `learn` stores must be public or what the release returned.
+    Privacy: `learn` may store only public values and results of the release.
 
     Parameters
     ----------
     epsilon, delta, adjacency, random_state, ledger
-        As for `PrivateEstimator`.
+        See `PrivateEstimator`.
 
     Attributes
     ----------
     guarantee_ : Guarantee
-        Of all releases of the stream so far. Public.
+        Guarantee of all releases of the stream so far. Public.
     """
 
     _stream: Stream
@@ -246,12 +246,12 @@ class StreamEstimator(_Learner):
 
     @abstractmethod
     def begin(self, public):
-        """Release from the first row on.
+        """Return the release at the start of the stream.
 
         Parameters
         ----------
         public : Public
-            Whose number of rows, or of users, is that of the first call.
+            Public facts; the number of rows or users is that of the first call.
 
         Returns
         -------
@@ -265,26 +265,26 @@ class StreamEstimator(_Learner):
         Parameters
         ----------
         release : StreamRelease
-            Where the stream stands.
+            Current state of the stream.
 
         fitted : dict
-            What `StreamRelease.advance` returned, without ``guarantee_``.
+            Result of `StreamRelease.advance`, without ``guarantee_``.
         """
 
     @with_callbacks
     def fit(self, X, y=None, groups=None):
-        """Start afresh, and pass through the rows once in the given order.
+        """Start a new stream and process the rows once, in the given order.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
-            Of a source all rows are read into memory.
+            Rows. All rows of a source are read into memory.
 
         y : array-like of shape (n_samples,) or str, default=None
             Targets, or the name of their column.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, for releases that protect users.
+            ID of the user who owns each row, for releases that protect users.
 
         Returns
         -------
@@ -295,13 +295,13 @@ class StreamEstimator(_Learner):
         ValueError
             If a parameter or the input is invalid.
         BudgetExceededError
-            If the ledger cannot pay; the old model stays.
+            If the charge would exceed the ledger's budget; the old model stays.
         """
         return self._advance(X, y, groups, is_whole=True)
 
     @with_callbacks
     def partial_fit(self, X, y=None, groups=None):
-        """Go on with the stream; each record may pass once.
+        """Continue the stream; each record may occur only once.
 
         Parameters
         ----------
@@ -310,7 +310,7 @@ class StreamEstimator(_Learner):
         y : array-like of shape (n_samples,), default=None
 
         groups : array-like of shape (n_samples,), default=None
-            As in `fit`: in all calls of a stream, or in none.
+            See `fit`. Pass it in all calls of a stream or in none.
 
         Returns
         -------
@@ -319,11 +319,11 @@ class StreamEstimator(_Learner):
         Raises
         ------
         ValueError
-            As `fit`, and if a parameter has changed since the stream began.
+            As in `fit`, or if a parameter has changed since the stream began.
         StaleStreamError
-            If another copy of the stream has gone on; `fit` starts afresh.
+            If another copy has continued the stream; `fit` starts a new one.
         BudgetExceededError
-            If the ledger cannot pay for one more release; the old model stays.
+            If one more release would exceed the ledger's budget; the old model stays.
         """
         return self._advance(X, y, groups)
 
@@ -371,7 +371,9 @@ class StreamEstimator(_Learner):
                 release, fitted = stream.release.advance(X, targets, charge, *given)
             guarantee = fitted.pop("guarantee_")
             if charged != [guarantee]:
-                raise ValueError("advance must charge once, and return what was charged.")
+                raise ValueError(
+                    "advance must charge once, and return the charged guarantee as guarantee_."
+                )
             self._stream = replace(stream, release=release, version=version)
             self.guarantee_ = self._stated(guarantee, fresh=fresh)
             self.learn(release, fitted)
@@ -381,13 +383,13 @@ class StreamEstimator(_Learner):
 
 
 def check_participants(release, participants):
-    """Refuse users in a stream of rows, rows in one of users, and ids of another kind."""
+    """Check that groups are given in all calls or in none, with ids of one kind."""
     participation = getattr(release, "participation", None)
     if (participation is None) != (participants is None):
         before = "had none" if participation is None else "had them"
         raise ValueError(
-            f"groups must be given in all calls of a stream or in none: those before {before}. "
-            "fit starts another stream."
+            "groups must be given in all calls of a stream or in none: earlier calls "
+            f"{before}. Call fit to start a new stream."
         )
     if participation is not None:
         participation.check(participants)

@@ -1,4 +1,4 @@
-"""Sums of one vector a row: added without rounding, and released with noise.
+"""Sums of one vector per row, added without rounding error and released with noise.
 
 To check it: this file, and ``mechanisms/_additive.py`` for the recorded call.
 """
@@ -35,25 +35,25 @@ _THEOREM_BITS = 53 - math.ceil(math.log2(MOST_ROWS))
 
 @dataclass(frozen=True, eq=False)
 class PartialSum:
-    """Sum over some of the rows, which can be added to that over others, in whatever order.
+    """Exact sum over some rows, which can be added to the sums over other rows in any order.
 
-    Privacy: it is exact. Release it with noise.
+    Privacy: the sum is exact. Release it only with noise.
 
     Parameters
     ----------
     total : ndarray
-        Multiples of ``step``, without rounding error.
+        Sum in multiples of ``step``, without rounding error.
 
     step : float
         Power of two.
 
     n_rows : int
-        How many rows it is over.
+        Number of rows in the sum.
 
     Attributes
     ----------
     error : float
-        Certified distance from the sum of the rows as they were rounded: 0.
+        Certified distance from the sum of the rounded rows: 0.
     """
 
     total: np.ndarray
@@ -64,7 +64,7 @@ class PartialSum:
     def __add__(self, other: "PartialSum") -> "PartialSum":
         if self.step != other.step or self.n_rows + other.n_rows > MOST_ROWS:
             raise ValueError(
-                f"step must be {short_repr(self.step)}, and n_rows at most {MOST_ROWS} together; "
+                f"step must be {short_repr(self.step)}, and n_rows at most {MOST_ROWS} in total; "
                 f"got {short_repr(other.step)} and {self.n_rows + other.n_rows}."
             )
         return PartialSum(self.total + other.total, self.step, self.n_rows + other.n_rows)
@@ -73,24 +73,25 @@ class PartialSum:
 def exact_sum(
     rows: Any, weights: Any = None, users: Users | None = None, *, bound: float
 ) -> PartialSum:
-    """Sum of rows times their weights, the same to the last bit in whatever order it is formed.
+    """Return the weighted sum of rows, which is the same to the last bit in any order.
 
     Privacy: entries are rounded towards zero to a public grid, each as a function of its row
-    alone, so that no row becomes longer and the sum has the sensitivity of the exact one.
+    alone. Rounding does not increase the norm of a row, so the sum has the sensitivity of the
+    exact one.
 
     Parameters
     ----------
     rows : {ndarray, CSR matrix} of shape (n_samples, size), or iterable of such blocks
-        Entries beyond ``bound`` are clipped, and those that are no number count as 0.
+        Rows. Entries are clipped to ``bound`` in absolute value; NaN counts as 0.
 
     weights : ndarray of shape (n_samples,), default=None
-        Clipped to [0, 1]; None is 1.
+        Weights, clipped to [0, 1]. None means 1.
 
     users : Users, default=None
-        Owners of all rows: the sum is over users then, of the means of their rows.
+        Owners of all rows. If given, the sum is over users, of the means of their rows.
 
     bound : float
-        Public bound on the size of an entry.
+        Public bound on the absolute value of an entry.
 
     Returns
     -------
@@ -134,7 +135,7 @@ def exact_sum(
 
 
 def _finite(block: Any) -> Any:
-    """Rows with 0 in place of what is no number, each sparse entry stored once."""
+    """Return rows with 0 in place of NaN, each sparse entry stored once."""
     if not sparse.issparse(block):
         block = np.asarray(block, dtype=float)
         return block if np.isfinite(block).all() else np.nan_to_num(block, nan=0.0)
@@ -157,22 +158,22 @@ def _rounded_sum(block: Any, bound: float, step: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SumRelease:
-    """Release of the sum of one vector a row, as a stage of a `Sequence`.
+    """Release of the sum of one vector per row, as a stage of a `Sequence`.
 
-    Privacy: satisfies ``guarantee``. Vectors longer than ``norm`` are scaled back. Replacing a row
-    then moves the sum by twice the norm, and adding one by the norm. Where rows have owners, the
-    mean of a user's vectors counts once.
+    Privacy: satisfies ``guarantee``. Vectors are scaled down to at most ``norm``. Replacing a row
+    then changes the sum by at most twice the norm, and adding a row by at most the norm. If rows
+    have owners, each user contributes the mean of their vectors.
 
     Parameters
     ----------
     size : int
-        Numbers of a vector.
+        Length of a vector.
 
     norm : float
-        In l1 norm for Laplace noise, in l2 norm otherwise.
+        Bound on the l1 norm for Laplace noise, on the l2 norm otherwise.
 
     law : NoiseLaw
-        For a sensitivity of 1.
+        Law of the noise for a sensitivity of 1.
 
     guarantee : ApproxDP or GaussianDP
 
@@ -197,9 +198,9 @@ class SumRelease:
         l2_norm: float,
         l1_norm: float | None = None,
     ) -> Self:
-        """Release that meets ``target``, from public numbers; for any number of rows.
+        """Plan a release that meets ``target``, from public numbers, for any number of rows.
 
-        With ``l1_norm`` Laplace noise is taken where that is less.
+        With ``l1_norm``, Laplace noise is used if it is smaller.
         """
         positive_int(size=size)
         positive(l2_norm=l2_norm)
@@ -219,11 +220,11 @@ class SumRelease:
         return cls(size, norm, law, replace(target, **named))
 
     def check_n_rows(self, n_samples: int) -> None:
-        """Refuse more rows than are added without rounding, before a ledger is charged."""
+        """Refuse more rows than can be added exactly, before a ledger is charged."""
         refuse_rows(n_samples, MOST_ROWS, self.guarantee.adjacency, unit=self.guarantee.unit)
 
     def learn(self, run: Run, noise: NoiseSource) -> None:
-        """Release the sum of ``run.rows.X`` as ``run.total``, the last of ``run.totals``."""
+        """Release the sum of ``run.rows.X`` as ``run.total`` and append it to ``run.totals``."""
         X = run.rows.X
         if X.shape[1] != self.size:
             raise ValueError(f"rows must have {self.size} columns; got {X.shape[1]}.")
@@ -245,7 +246,7 @@ _NAMES = {"laplace": "Laplace", "k_norm": "K-norm", "gaussian": "Gaussian"}
 
 
 def _shortened(X: Any, norm: float, order: int) -> Any:
-    """Rows of at most a norm, each a function of itself, roundings included."""
+    """Scale rows down to at most a norm, each as a function of itself alone."""
     norm *= 1.0 - 1e-12
     if order == 2:
         return clip_rows(X, norm)

@@ -1,4 +1,4 @@
-"""How estimators look in notebooks: with their guarantee."""
+"""Notebook views of estimators that show their guarantee."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from skdp.privacy._guarantees import parts as parts_of
 
 
 class GuaranteeView:
-    """Mixin: views of an estimator show its guarantee."""
+    """Mixin that shows the guarantee in the notebook view of an estimator."""
 
     @property
     def _repr_html_(self):
@@ -33,28 +33,28 @@ class GuaranteeView:
         return f"<div>{view}{card(title, *told) if title else ''}</div>"
 
     def _view_parts(self):
-        """Further parts of the view of what is fitted, as HTML."""
+        """Return further HTML parts of the view of a fitted estimator."""
         return ()
 
     def _planned_title(self):
-        """What is said before there is a guarantee."""
+        """Return the title before there is a guarantee."""
         return ""
 
     def _view_children(self):
-        """Kind of diagram, and the estimators in it with their names; none of a single one."""
+        """Return the kind of diagram and its named estimators; none for a single one."""
         return "single", ()
 
     def _sk_visual_block_(self):
-        """Tell scikit-learn what to draw: within its own pipelines and searches, too."""
+        """Return the block of scikit-learn's diagrams, also within its own meta-estimators."""
         kind, children = self._view_children()
         guarantee = getattr(self, "guarantee_", None)
         told = brief(guarantee) if isinstance(guarantee, Guarantee) else None
         return Block(self, kind, children, told)
 
     def _get_params_html(self, *args, **kwargs):
-        """Parameters as scikit-learn lists them, arrays as lists.
+        """Return the parameters as scikit-learn lists them, with arrays as lists.
 
-        Version 1.7.0 asks for the truth value of what is not the default.
+        Version 1.7.0 evaluates the truth value of non-default parameters.
         """
         parameters = self.get_params(deep=False)  # type: ignore[attr-defined]
         for name, value in parameters.items():
@@ -64,7 +64,7 @@ class GuaranteeView:
         return super(GuaranteeView, copied)._get_params_html(*args, **kwargs)  # type: ignore[misc]
 
     def _get_fitted_attr_html(self, doc_link=""):
-        """Fitted attributes as scikit-learn 1.9 lists them, with a guarantee that is whole."""
+        """Return fitted attributes as scikit-learn 1.9 lists them, with the full guarantee."""
         listed = super()._get_fitted_attr_html(doc_link)  # type: ignore[misc]
         for entry in listed.values():
             if isinstance(entry.get("value"), Guarantee):
@@ -74,7 +74,7 @@ class GuaranteeView:
 
 
 class Sentence:
-    """A guarantee whose representation is its text.
+    """Wrapper of a guarantee whose representation is its text.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Sentence:
 
 
 class Block:
-    """A box of scikit-learn's diagram, as ``_sk_visual_block_`` is to return it.
+    """Box of scikit-learn's diagram, as returned by ``_sk_visual_block_``.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Block:
     kind : {"single", "serial", "parallel"}
 
     children : sequence of (str, estimator)
-        What is drawn within the box.
+        Estimators inside the box.
 
     caption : str or None
         Line below the name.

@@ -1,4 +1,4 @@
-"""Private linear models: classifiers, counts, and regression that users privatise themselves."""
+"""Private linear models for classification, regression and counts."""
 
 from skdp.linear_model._linear_regression import DPLinearRegression
 from skdp.linear_model._linear_svc import DPLinearSVC

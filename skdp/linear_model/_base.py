@@ -1,4 +1,4 @@
-"""What the private linear classifiers share: check, charge, release, store."""
+"""Base of the private linear classifiers: check, charge, release, store."""
 
 import math
 from abc import abstractmethod
@@ -40,14 +40,14 @@ _LIMIT = 1e6
 
 
 def check_class_weight(class_weight):
-    """Check the parameter, as far as that needs no classes."""
+    """Check the parameter without knowing the classes."""
     if class_weight is None:
         return
     if isinstance(class_weight, str) and class_weight == "balanced":
         raise ValueError(
-            "class_weight must not be 'balanced', which counts the labels: how often each occurs "
-            "is private. Declare the share that each class has or is thought to have, and pass "
-            "{label: 1 / (n_classes * share)}; got 'balanced'."
+            "class_weight must not be 'balanced', which counts the private labels. Declare the "
+            "known or assumed share of each class and pass {label: 1 / (n_classes * share)}; "
+            "got 'balanced'."
         )
     if not isinstance(class_weight, dict):
         raise ValueError(
@@ -59,10 +59,10 @@ def check_class_weight(class_weight):
 
 
 def with_class_weight(loss, class_weight, classes):
-    """Loss in which the classes have their weights over the largest, and that one.
+    """Loss with class weights divided by the largest, and the largest weight.
 
-    Labels that are not named weigh 1, as in scikit-learn. So the loss keeps its bounds, and the
-    largest weight divides the penalty: the objective is the weighted one over the largest weight.
+    Labels without an entry have weight 1, as in scikit-learn. The loss keeps its bounds, and the
+    penalty is divided by the largest weight, as the whole objective is.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Wei
         if self.fit_intercept:
             others = f" and intercept_scaling={short_repr(self.intercept_scaling)}"
         if heaviest != 1.0:
-            others += f" and a largest weight of {heaviest:g}"
+            others += f" and a maximum weight of {heaviest:g}"
         raise ValueError(
             f"C must be between {_LIMIT_C[0] / square:g} and {_LIMIT_C[1] / square:g} with "
             f"x_norm={short_repr(self.x_norm)}{others}; got {short_repr(self.C)}."
@@ -360,7 +360,7 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Wei
         if release.penalty < least * (1 - _TOLERANCE):
             raise ValueError(
                 f"C must be at most {1.0 / (least * heaviest * unit) / unit:g} for the solver to "
-                f"get along with the curvature of the loss; got {short_repr(self.C)}."
+                f"handle the curvature of the loss; got {short_repr(self.C)}."
             )
 
     def _resolved_mechanism(self, unit="record"):
@@ -373,9 +373,9 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Wei
                 if getattr(self, name) not in allowed:
                     raise ValueError(
                         f"{name} must be {' or '.join(map(repr, allowed))} with groups: objective "
-                        "and output perturbation bound what one row changes, and not what all "
-                        "rows of a user do. skdp.preprocessing.bound_contributions bounds how "
-                        f"many each has; got {short_repr(getattr(self, name))}."
+                        "and output perturbation bound the effect of one row, not of all rows of "
+                        "a user. skdp.preprocessing.bound_contributions limits the rows of each "
+                        f"user; got {short_repr(getattr(self, name))}."
                     )
             return "gradient"
         if self.mechanism == "auto":
@@ -383,8 +383,8 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Wei
         if published and self.mechanism != "objective":
             raise ValueError(
                 f"calibration must be 'tight' with mechanism={short_repr(self.mechanism)}: the "
-                "other "
-                f"one calibrates objective perturbation; got {short_repr(self.calibration)}."
+                "other option is for objective perturbation; got "
+                f"{short_repr(self.calibration)}."
             )
         return self.mechanism
 

@@ -146,7 +146,7 @@ def best_in_ball(rows, targets, loss, *, radius, tolerance=1e-3):
         scores = scores + share * moves
     raise SolverError(
         "The best weights in the ball could not be certified: the gap per row should be at most "
-        f"{tolerance:.3g} and is {(value - bound) / len(codes):.3g}. Ask for a larger tolerance."
+        f"{tolerance:.3g} and is {(value - bound) / len(codes):.3g}. Use a larger tolerance."
     )
 
 

@@ -1,6 +1,6 @@
 """Private linear regression, with standard errors, intervals and p-values.
 
-To check it: ``learner/_inference.py``, for the moments, the second look and the budget.
+To check it: ``learner/_inference.py``, for the moments, the second release and the budget.
 """
 
 from dataclasses import replace
@@ -22,74 +22,72 @@ from skdp.preprocessing._target_bounds import BoundsStage, check_search_range
 
 
 class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weighted):
-    """Linear regression with differential privacy, and with intervals.
+    """Linear regression with differential privacy and confidence intervals.
 
-    Least squares, as :class:`~sklearn.linear_model.LinearRegression`. ``summary_`` tells how sure
-    the coefficients are: standard errors, intervals and p-values, in which both other rows and
-    other noise are.
+    Least squares, as in :class:`~sklearn.linear_model.LinearRegression`. ``summary_`` has standard
+    errors, confidence intervals and p-values that account for both sampling and noise.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of one fit.
+        Privacy budget of one fit.
 
     delta : float, default=1e-6
-        Positive, and well below one over the number of rows: noise is Gaussian.
+        Positive, and well below one over the number of rows. The noise is Gaussian.
 
     y_bounds : (float, float) or "auto", default=None
-        Public bounds on the target, which is clipped to them. "auto" releases them first, for 5 %
-        of the squared mu, or up to half of it where rows are few. None is "auto" under
-        "replace-one" where the budget and the number of rows are enough for that, and otherwise
-        (-1, 1), with a warning.
+        Public bounds on the target, which is clipped to them. "auto" releases bounds first, for
+        5 % of the squared mu, or up to half of it for few rows. None is "auto" under "replace-one"
+        if the budget and the number of rows suffice, and otherwise (-1, 1), with a warning.
 
     y_search_range : (float, float), default=(-1e12, 1e12)
-        Public range in which bounds are looked for.
+        Public range that is searched for bounds.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
-        back onto the ball, in `fit` and in `predict`, and intervals are then for the clipped rows.
-        Noise is in proportion to it: take the least norm that no row exceeds.
+        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Rows with a larger norm
+        are scaled down to it, in `fit` and in `predict`, and intervals are then for the clipped
+        rows. The noise is proportional to it: use the smallest norm that no row exceeds.
 
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm``.
+        Public value of the constant feature, from 1e-50 to 1e50. "auto" is 0.3 times ``x_norm``.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+        Definition of neighbouring data sets. Under "replace-one" the number of rows is public.
 
     max_sample_weight : float, default=None
-        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
-        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
-        does nothing.
+        Public upper bound on ``sample_weight``, from 1e-6 to 1e6; larger weights are clipped to
+        it. The noise is proportional to it. None uses 1 and warns in a fit with weights. Ignored
+        without weights.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible
-        and void of privacy, for tests and figures.
+        None draws the noise from the operating system. Any other value makes the noise
+        reproducible and voids the privacy; use it for tests and figures.
 
     ledger : BudgetLedger or path, default=None
-        Budget that each fit is charged to before it uses the data.
+        Budget ledger that each fit is charged to before it uses the data.
 
     Attributes
     ----------
     coef_ : ndarray of shape ``(n_features_in_,)``
-        Coefficients, for rows no longer than ``x_norm``. Released under ``guarantee_``.
+        Coefficients, for rows with norm at most ``x_norm``. Released under ``guarantee_``.
 
     intercept_ : float
-        Released under ``guarantee_``.
+        Intercept. Released under ``guarantee_``.
 
     y_bounds_ : tuple of two floats
-        Bounds of the target: those given, or learned ones. Released under ``guarantee_``.
+        Bounds of the target, given or learned. Released under ``guarantee_``.
 
     summary_ : CoefficientSummary
-        Standard errors, intervals and p-values. Released under ``guarantee_``.
+        Standard errors, confidence intervals and p-values. Released under ``guarantee_``.
 
     covariance_ : ndarray
-        Covariance of the coefficients and, last, of the intercept. Released under ``guarantee_``.
+        Covariance of the coefficients, with the intercept last. Released under ``guarantee_``.
 
     guarantee_ : ApproxDP
-        What the fit promises, with its privacy profile. Public.
+        Guarantee of the fit, with its privacy profile. Public.
 
     n_features_in_ : int
         Number of features. Public.
@@ -100,26 +98,29 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
     See Also
     --------
     DPLogisticRegression : For classes; with ``inference=True`` it has intervals, too.
+        Classification; it has intervals with ``inference=True``.
     skdp.kernel.DPKernelRidge : Regression with smooth functions of the row.
+        Nonlinear regression with smooth functions.
 
     Notes
     -----
-    **Privacy.** Sums of products of rows and targets are released together, with the sensitivity
-    that they have together, for two fifths of the squared mu. Where they show all directions, the
-    gradient and the squared residuals at the coefficients are released for the rest, and
-    otherwise the products once more. Shares of rows that were clipped take 2 %. Everything that
-    `fit` stores is public or made of these releases.
+    **Privacy.** Sums of products of rows and targets are released together, with their joint
+    sensitivity, for two fifths of the squared mu. If these sums resolve all directions, the rest
+    of the budget releases the gradient and the squared residuals at the coefficients; otherwise it
+    releases the products again. The fractions of clipped rows take 2 %. Everything that `fit`
+    stores is public or a function of these releases.
 
-    **Intervals** are for the least squares of the clipped rows and targets: a warning tells what
-    share was clipped, where that matters beside the standard errors. A second look cuts residuals
-    at five times their deviation, or at more where rows are many, so that the coefficients of
-    skewed errors are those of a robust regression. With it standard errors hold for errors of any
-    variance (Huber and White), and otherwise for errors of one. A coefficient that noise hides has
-    no interval. A test after a choice among models, on the same rows, is not covered.
+    **Intervals** are for the least squares fit to the clipped rows and targets. A warning gives
+    the clipped fraction if it matters relative to the standard errors. The second release clips
+    residuals at five times their standard deviation, or more for many rows, so that for skewed
+    errors the coefficients are those of a robust regression. With it, standard errors hold for
+    errors of any variance (Huber and White); otherwise they assume a single error variance. A
+    coefficient hidden by noise has no interval. Tests after model selection on the same rows are
+    not covered.
 
     **Users.** With ``groups`` the guarantee is for users: it covers all rows of a user, however
-    many, who count by their means. Intervals are then for a sample of users, whose rows may depend
-    on each other.
+    many. Each user contributes the mean over their rows. Intervals are then for a sample of users,
+    whose rows may depend on each other.
 
     **Weights.** ``sample_weight`` multiplies what a row adds to each sum that is released. The sum
     of weights takes 2 % of the budget and replaces the number of rows in all rules. The guarantee
@@ -178,8 +179,8 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
         self._check_row_parameters()
         if self.delta == 0.0:
             raise ValueError(
-                "delta must be positive: intervals are for Gaussian noise. DPKernelRidge("
-                f"kernel='linear') takes a delta of 0, without intervals; got "
+                "delta must be positive, because intervals require Gaussian noise. For delta=0 "
+                "use DPKernelRidge(kernel='linear'), which has no intervals; got "
                 f"{short_repr(self.delta)}."
             )
         check_search_range(self.y_search_range)
@@ -196,7 +197,7 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
         return replace(target, refined=target.gaussian_target())
 
     def plan(self, public):
-        """The number of rows if it is private, the moments, and what was clipped."""
+        """Releases: the number of rows if private, the moments, the clipped fractions."""
         sizes = self._sizes(public.n_features)
         sizes["constant"] = self._constant() / self._unit()
         is_counted = public.n_samples is None or public.is_weighted
@@ -214,7 +215,7 @@ class DPLinearRegression(LinearRows, CoefficientInference, RegressorMixin, Weigh
         )
 
     def learn(self, data, run):
-        """Release the coefficients, and how sure they are."""
+        """Release the coefficients and their summary."""
         found = run(self._rows(data, data.y)).found
         bounds, scale = found["bounds"], found["scale"]
         self.y_bounds_ = bounds.low, bounds.high

@@ -14,112 +14,110 @@ class DPLinearSVC(BaseDPLinearClassifier):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of one fit.
+        Privacy budget of one fit.
 
     delta : float, default=0.0
-        0 is pure differential privacy; a positive number, well below one over the number of
+        0 gives pure differential privacy. A positive value, well below one over the number of
         rows, allows Gaussian noise.
 
     C : float or "auto", default="auto"
-        Inverse strength of the penalty as in :class:`~sklearn.svm.LinearSVC` with the hinge loss
-        (sum of losses). "auto" follows from public and released numbers: the penalty is stronger
-        where rows are few, features are many or epsilon is small, and the gradient mechanism has
-        none. The objective mechanism uses a stronger penalty than asked for where the budget does
-        not pay for the curvature of the loss. ``C`` times the squared norm of a row, the constant
-        feature included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and
-        "output" below 2e8 times ``huber_width``.
+        Inverse regularisation strength, as in :class:`~sklearn.svm.LinearSVC` with the hinge loss
+        (sum of losses). "auto" is set by public and released numbers: the penalty is stronger for
+        few rows, many features or a small epsilon, and the gradient mechanism has none. The
+        objective mechanism uses a stronger penalty than requested if the budget does not cover the
+        curvature of the loss. ``C`` times the squared norm of a row, including the constant
+        feature, must be between 1e-12 and 1e9, and with the mechanisms "objective" and "output"
+        below 2e8 times ``huber_width``.
 
-        What "auto" releases with the objective mechanism and ``delta=0`` for more than two classes
-        with an intercept: first the number of rows of each class, for an epsilon of
-        ``30 * sqrt(n_classes) / n`` and at most half of it, so that the penalty is around their
-        log-odds, times the temperature. Under "add-remove" 2 % of the budget tell the number of
-        rows, which rules read; those of the mechanism "output", and of "objective" with a delta,
-        do not.
+        With "auto", the objective mechanism, ``delta=0`` and more than two classes with an
+        intercept, the class counts are released first, for an epsilon of ``30 * sqrt(n_classes) /
+        n`` and at most half of the budget. The penalty is then centred on their log-odds, times
+        the temperature. Under "add-remove", 2 % of the budget releases the number of rows for the
+        rules, except with the mechanism "output", and "objective" with a delta, whose rules do not
+        use it.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
-        minimiser, "gradient" descends along noisy gradients. "auto" is "objective" for
+        minimiser, "gradient" runs gradient descent on noisy gradients. "auto" is "objective" for
         ``delta=0`` and "gradient" otherwise.
 
     calibration : {"tight", "jmlr2011"}, default="tight"
-        How the objective mechanism finds the size of its noise: "tight" is the rule of this
-        package, and "jmlr2011" that of its paper, for two classes and ``delta=0`` only.
+        How the objective mechanism sets its noise scale. "tight" is the rule of this package.
+        "jmlr2011" is the rule of the JMLR 2011 paper, for two classes and ``delta=0`` only.
 
     huber_width : float from 0.001 to 1e6 or "auto", default="auto"
-        The kink of the hinge is rounded between the margins ``1 - huber_width`` and
-        ``1 + huber_width``. Objective perturbation needs the rounding, and the narrower it is the
-        more it costs. Output perturbation does not need it, but a solver could not certify the
-        minimiser of a loss with a kink. "auto" is 0.05 for the output mechanism with two classes,
-        which is close to the plain hinge, and 0.5 otherwise. For more than two classes it is the
+        The kink of the hinge is rounded between the margins ``1 - huber_width`` and ``1 +
+        huber_width``. Objective perturbation requires the rounding, and a smaller width costs
+        more. Output perturbation does not require it, but a solver could not certify the minimiser
+        of a loss with a kink. "auto" is 0.05 for the output mechanism with two classes, which is
+        close to the plain hinge, and 0.5 otherwise. For more than two classes it is the
         temperature of the softmax that replaces the maximum.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+        Definition of neighbouring data sets. Under "replace-one" the number of rows is public.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
-        back onto the ball, in `fit` and in `predict`. Where ``C`` is "auto" and no
-        ``intercept_scaling`` is given, `fit` under "replace-one" first reads a smaller norm from
-        the rows, ``x_norm_``, that hardly any exceeds: ``x_norm`` over a power of the root of 2,
-        from 1 to 128. Noise is in proportion to it. That takes 2 % of epsilon, or of the squared
-        mu with the gradient mechanism and ``delta > 0``, where ``n * epsilon`` is 1000 or more,
-        or ``mu * n`` 100. All other releases share what is left.
+        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Rows with a larger norm
+        are scaled down to it, in `fit` and in `predict`. If ``C`` is "auto" and
+        ``intercept_scaling`` is not set, `fit` under "replace-one" first releases ``x_norm_``, a
+        smaller norm that hardly any row exceeds: ``x_norm`` over a power of the root of 2, from 1
+        to 128. The noise is proportional to it. This release costs 2 % of epsilon, or of the
+        squared mu with the gradient mechanism and ``delta > 0``. It requires ``n * epsilon`` of at
+        least 1000, or ``mu * n`` of at least 100. All other releases share the rest of the budget.
 
     classes : array-like, default=None
-        Public list of labels. None takes the labels present in ``y`` and treats them as
-        public.
+        Public list of labels. None uses the labels in ``y`` and treats them as public.
 
     class_weight : dict, default=None
-        ``{label: weight}``, from 1e-6 to 1e6 and public: what the loss of a record with that label
-        is multiplied by. Labels that are not named weigh 1. "balanced" is refused, because it
-        would count the private labels: pass ``1 / (n_classes * share)`` for shares of the classes
-        that you declare.
+        Public weights ``{label: weight}``, from 1e-6 to 1e6, that multiply the loss of each record
+        with that label. Labels without an entry have weight 1. "balanced" is refused because it
+        would count the private labels; pass ``1 / (n_classes * share)`` with class shares that you
+        declare.
 
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature. It is penalised like
-        the others, since without a penalty no finite noise would suffice, and the constant counts
-        in the norm of a row.
+        the other coefficients, because without a penalty no finite noise would suffice. The
+        constant counts in the row norm.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm_``.
-        A larger constant means more noise, and a smaller one keeps the intercept nearer to 0.
+        Public value of the constant feature, from 1e-50 to 1e50. "auto" is 0.3 times ``x_norm_``.
+        A larger value adds noise; a smaller value keeps the intercept closer to 0.
 
     max_sample_weight : float, default=None
-        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
-        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
-        does nothing.
+        Public upper bound on ``sample_weight``, from 1e-6 to 1e6; larger weights are clipped to
+        it. The noise is proportional to it. None uses 1 and warns in a fit with weights. Ignored
+        without weights.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible
-        and void of privacy, for tests and figures.
+        None draws the noise from the operating system. Any other value makes the noise
+        reproducible and voids the privacy; use it for tests and figures.
 
     ledger : BudgetLedger or path, default=None
-        Budget that each fit is charged to before it uses the data.
+        Budget ledger that each fit is charged to before it uses the data.
 
     Attributes
     ----------
     coef_ : ndarray of shape ``(1, n_features_in_)`` or ``(n_classes, n_features_in_)``
-        Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
-        ``guarantee_``.
+        Coefficients, for rows with norm at most ``x_norm_``; see `decision_function`. Released
+        under ``guarantee_``.
 
     coef_noise_ : CoefficientNoise or None
-        Standard deviations of the noise in ``coef_`` over fits to the same rows, with
-        ``mechanism="output"``: see `~skdp.learner.CoefficientNoise`. That of ``x_norm_`` is not
-        in them. None otherwise: what is known of them is too far off. Released under
-        ``guarantee_``.
+        Standard deviations of the noise in ``coef_`` over fits to the same rows, without the noise
+        in ``x_norm_``, with ``mechanism="output"``. None otherwise, because known estimates are
+        too inaccurate. See `~skdp.learner.CoefficientNoise`. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
     x_norm_ : float
-        Norm to which rows are clipped, in `fit` and when they are predicted: ``x_norm``, or what
-        was read. Released under ``guarantee_``.
+        Norm to which rows are clipped in `fit` and in predictions: ``x_norm``, or the released
+        norm. Released under ``guarantee_``.
 
     classes_ : ndarray of shape (n_classes,)
-        Labels. Public.
+        Class labels. Public.
 
     guarantee_ : ApproxDP
-        What the fit promises, with its privacy profile. Public.
+        Guarantee of the fit, with its privacy profile. Public.
 
     n_features_in_ : int
         Number of features. Public.
@@ -130,23 +128,23 @@ class DPLinearSVC(BaseDPLinearClassifier):
     See Also
     --------
     DPLogisticRegression : Has probabilities.
+        Linear classifier with probabilities.
 
     Notes
     -----
     **Privacy.** Everything that `fit` stores is public or a function of one release that satisfies
-    ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm_``; the floats that are
-    released lie on a public lattice. Predictions are post-processing and free. What the guarantee
-    does not cover: the time `fit` takes, errors about malformed input, a
-    `~skdp.exceptions.SolverError`, and other uses of the same data, such as cross-validation
-    without a ledger.
+    ``guarantee_``, for any data. Rows are clipped to ``x_norm_``. Released floats lie on a public
+    lattice. Predictions are post-processing and cost no privacy. The guarantee does not cover the
+    run time of `fit`, errors about malformed input, a `~skdp.exceptions.SolverError`, and other
+    uses of the same data, such as cross-validation without a ledger.
 
     **Users.** With ``groups`` the guarantee is for users: it covers all rows of a user, however
-    many. The gradient of a user is the mean of the gradients of the user's rows, shortened to one
-    cap. So noise and rules are those for as many rows as there are users, and ``C`` weighs a sum
-    over users. With a positive ``delta`` a noisy mean of the agreement of each user's gradients is
-    released; where it is low, the cap and the noise are smaller. The number of rows of a user is
-    private; the users are public under "replace-one". Only ``mechanism="gradient"`` supports
-    this, and "auto" then stands for it.
+    many. The gradient of a user is the mean of the gradients of the user's rows, clipped to one
+    cap. Noise and rules are therefore those for as many rows as there are users, and ``C`` applies
+    to a sum over users. With a positive ``delta``, `fit` releases a noisy mean of the agreement of
+    each user's gradients; if it is low, the cap and the noise are smaller. The number of rows of a
+    user is private; the users are public under "replace-one". Only ``mechanism="gradient"``
+    supports users, and "auto" then selects it.
 
     **Weights.** A weight multiplies what a row adds to each sum that is released; ``x_norm_`` is
     read from all rows alike. The largest weight k is ``max_sample_weight`` times the largest of
@@ -157,7 +155,7 @@ class DPLinearSVC(BaseDPLinearClassifier):
     numbers; ``guarantee_`` states this as a caveat.
 
     With more than two classes the loss is a smooth version of the joint hinge of Crammer and
-    Singer, released at once for all classes.
+    Singer, released jointly for all classes.
 
     References
     ----------

@@ -8,7 +8,7 @@ from skdp.linear_model._summary import CONFIDENCE, CoefficientInference
 
 _LIMIT_SLOPE_CAP = 1e-6
 
-# What intervals need other parameters to be.
+# Values of other parameters that inference requires.
 _WITH_INFERENCE: dict[str, tuple] = {
     "C": ("auto",),
     "mechanism": ("auto", "gradient"),
@@ -21,140 +21,141 @@ _WITH_INFERENCE: dict[str, tuple] = {
 class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
     """Logistic regression with differential privacy.
 
-    Binary, or multiclass by one joint softmax release. With the defaults nothing needs
-    tuning, which would cost budget.
+    Multiclass problems use one joint softmax release. The defaults need no tuning, which would
+    cost budget.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of one fit.
+        Privacy budget of one fit.
 
     delta : float, default=0.0
-        0 is pure differential privacy; a positive number, well below one over the number of
+        0 gives pure differential privacy. A positive value, well below one over the number of
         rows, allows Gaussian noise.
 
     C : float or "auto", default="auto"
-        Inverse strength of the penalty as in :class:`~sklearn.linear_model.LogisticRegression`
-        (sum of losses). "auto" follows from public and released numbers: the penalty is stronger
-        where rows are few, features are many or epsilon is small, and the gradient mechanism has
-        none. The objective mechanism uses a stronger penalty than asked for where the budget does
-        not pay for the curvature of the loss. ``C`` times the squared norm of a row, the constant
-        feature included, must be between 1e-12 and 1e9, and with the mechanisms "objective" and
-        "output" below 1e8 over the curvature of the loss (1/4; 1/2 for more than two classes).
+        Inverse regularisation strength, as in :class:`~sklearn.linear_model.LogisticRegression`
+        (sum of losses). "auto" is set by public and released numbers: the penalty is stronger for
+        few rows, many features or a small epsilon, and the gradient mechanism has none. The
+        objective mechanism uses a stronger penalty than requested if the budget does not cover the
+        curvature of the loss. ``C`` times the squared norm of a row, including the constant
+        feature, must be between 1e-12 and 1e9, and with the mechanisms "objective" and "output"
+        below 1e8 over the curvature of the loss (1/4; 1/2 for more than two classes).
 
-        What "auto" releases besides the coefficients: where classes weigh alike and no
-        ``groups`` are given, two derivatives of the log-likelihood along the length of the scores,
-        for 3 % of epsilon (of the squared mu with ``delta > 0``) where noise does not hide them.
-        The factor that follows multiplies all scores, which changes no predicted class of two;
-        with ``delta=0`` and more classes, what was learned beyond the log-odds. For more than two
-        classes with an intercept and ``delta=0`` the number of rows of each class comes first, for
-        an epsilon of ``30 * sqrt(n_classes) / n`` and at most half of it. Under "add-remove" it
-        is half of that for 1,000 rows, and else 2 % of the budget tell the number of rows, which
-        rules read; those of the mechanism "output", and of "objective" with a delta, do not.
+        With "auto", `fit` releases more than the coefficients. If all classes have the same weight
+        and there are no ``groups``, it releases two derivatives of the log-likelihood with respect
+        to the scale of the scores, for 3 % of epsilon (of the squared mu with ``delta > 0``),
+        unless noise would hide them. The resulting factor multiplies all scores, so predictions
+        for two classes do not change. With ``delta=0`` and more classes it multiplies only what
+        was learned beyond the log-odds. For more than two classes with an intercept and
+        ``delta=0``, the class counts are released first, for an epsilon of ``30 * sqrt(n_classes)
+        / n`` and at most half of the budget. Under "add-remove" this is half of the value for
+        1,000 rows. Without class counts, "add-remove" spends 2 % of the budget to release the
+        number of rows for the rules, except with the mechanism "output", and "objective" with a
+        delta, whose rules do not use it.
 
     mechanism : {"auto", "objective", "output", "gradient"}, default="auto"
         "objective" adds a random linear term to the objective, "output" adds noise to the
-        minimiser, "gradient" descends along noisy gradients. "auto" is "objective" for
+        minimiser, "gradient" runs gradient descent on noisy gradients. "auto" is "objective" for
         ``delta=0`` and "gradient" otherwise.
 
     calibration : {"tight", "jmlr2011"}, default="tight"
-        How the objective mechanism finds the size of its noise: "tight" is the rule of this
-        package, and "jmlr2011" that of its paper, for two classes and ``delta=0`` only.
+        How the objective mechanism sets its noise scale. "tight" is the rule of this package.
+        "jmlr2011" is the rule of the JMLR 2011 paper, for two classes and ``delta=0`` only.
 
     slope_cap : float from 1e-6 to 1, "auto" or None, default="auto"
-        Largest slope of the loss: where the logistic loss is steeper it goes on as a straight
-        line, and the noise shrinks in proportion. "auto" is 0.4; with
-        the objective mechanism it goes up to 1 where there are many rows for this epsilon and
-        this number of features. None does not cap. The gradient mechanism caps gradients instead,
-        so that residuals of rows of typical norm are at most the cap, or sqrt(2) times the cap for
-        more than two classes; there "auto" has a rule of its own, and None is 1. The other
-        mechanisms do not cap for more than two classes. With "auto" and ``delta=0`` the objective
-        mechanism then has a margin from 4 to 0, which goes to 0 with the number of rows.
+        Largest slope of the loss. Where the logistic loss is steeper it continues as a straight
+        line, and the noise shrinks in proportion. "auto" is 0.4; with the objective mechanism it
+        rises to at most 1 if there are many rows for this epsilon and number of features. None
+        sets no cap. The gradient mechanism caps gradients instead, so that residuals of rows of
+        typical norm are at most the cap, or sqrt(2) times the cap for more than two classes; there
+        "auto" has a separate rule, and None is 1. The other mechanisms set no cap for more than
+        two classes. With "auto" and ``delta=0`` the objective mechanism then has a margin between
+        4 and 0, which tends to 0 as the number of rows grows.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+        Definition of neighbouring data sets. Under "replace-one" the number of rows is public.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
-        back onto the ball, in `fit` and in `predict`. Where ``C`` is "auto" and no
-        ``intercept_scaling`` is given, `fit` under "replace-one" first reads a smaller norm from
-        the rows, ``x_norm_``, that hardly any exceeds: ``x_norm`` over a power of the root of 2,
-        from 1 to 128. Noise is in proportion to it. That takes 2 % of epsilon, or of the squared
-        mu with the gradient mechanism and ``delta > 0``, where ``n * epsilon`` is 1000 or more,
-        or ``mu * n`` 100. All other releases share what is left.
+        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Rows with a larger norm
+        are scaled down to it, in `fit` and in `predict`. If ``C`` is "auto" and
+        ``intercept_scaling`` is not set, `fit` under "replace-one" first releases ``x_norm_``, a
+        smaller norm that hardly any row exceeds: ``x_norm`` over a power of the root of 2, from 1
+        to 128. The noise is proportional to it. This release costs 2 % of epsilon, or of the
+        squared mu with the gradient mechanism and ``delta > 0``. It requires ``n * epsilon`` of at
+        least 1000, or ``mu * n`` of at least 100. All other releases share the rest of the budget.
 
     classes : array-like, default=None
-        Public list of labels. None takes the labels present in ``y`` and treats them as
-        public.
+        Public list of labels. None uses the labels in ``y`` and treats them as public.
 
     class_weight : dict, default=None
-        ``{label: weight}``, from 1e-6 to 1e6 and public: what the loss of a record with that label
-        is multiplied by. Labels that are not named weigh 1. "balanced" is refused, because it
-        would count the private labels: pass ``1 / (n_classes * share)`` for shares of the classes
-        that you declare.
+        Public weights ``{label: weight}``, from 1e-6 to 1e6, that multiply the loss of each record
+        with that label. Labels without an entry have weight 1. "balanced" is refused because it
+        would count the private labels; pass ``1 / (n_classes * share)`` with class shares that you
+        declare.
 
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature. It is penalised like
-        the others, since without a penalty no finite noise would suffice, and the constant counts
-        in the norm of a row.
+        the other coefficients, because without a penalty no finite noise would suffice. The
+        constant counts in the row norm.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm_``.
-        A larger constant means more noise, and a smaller one keeps the intercept nearer to 0.
+        Public value of the constant feature, from 1e-50 to 1e50. "auto" is 0.3 times ``x_norm_``.
+        A larger value adds noise; a smaller value keeps the intercept closer to 0.
 
     inference : bool, default=False
-        Whether to release standard errors, intervals and p-values with the coefficients, see
-        ``summary_``; for two classes, and with a positive ``delta``. The whole budget is then for
-        Newton steps on the likelihood, each with the squared residuals, and for a share of the
-        rows that were clipped. There is no penalty: where rows are few, predictions
-        are worse than without. No norm is read, so that ``x_norm_`` is ``x_norm``: intervals are
-        for rows clipped to it, and noise is in proportion to it.
+        Whether to release standard errors, confidence intervals and p-values with the
+        coefficients; see ``summary_``. Requires two classes and a positive ``delta``. The whole
+        budget then goes to Newton steps on the likelihood, each with the squared residuals, and to
+        the fraction of clipped rows. There is no penalty: with few rows, predictions are worse
+        than without inference. No norm is released, so ``x_norm_`` is ``x_norm``: intervals are
+        for rows clipped to it, and noise is proportional to it.
 
     max_sample_weight : float, default=None
-        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
-        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
-        does nothing.
+        Public upper bound on ``sample_weight``, from 1e-6 to 1e6; larger weights are clipped to
+        it. The noise is proportional to it. None uses 1 and warns in a fit with weights. Ignored
+        without weights.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible
-        and void of privacy, for tests and figures.
+        None draws the noise from the operating system. Any other value makes the noise
+        reproducible and voids the privacy; use it for tests and figures.
 
     ledger : BudgetLedger or path, default=None
-        Budget that each fit is charged to before it uses the data.
+        Budget ledger that each fit is charged to before it uses the data.
 
     Attributes
     ----------
     coef_ : ndarray of shape ``(1, n_features_in_)`` or ``(n_classes, n_features_in_)``
-        Coefficients, for rows no longer than ``x_norm_``: see `decision_function`. Released under
-        ``guarantee_``.
+        Coefficients, for rows with norm at most ``x_norm_``; see `decision_function`. Released
+        under ``guarantee_``.
 
     coef_noise_ : CoefficientNoise or None
-        Standard deviations of the noise in ``coef_`` over fits to the same rows: exact with
-        ``mechanism="output"``, approximate with ``"gradient"`` and a delta where rows are enough
-        for their second moments to be released. See `~skdp.learner.CoefficientNoise`. That of
-        ``x_norm_`` is not in them. None otherwise: only bounds are known, which may be a hundred
-        times too large. Released under ``guarantee_``.
+        Standard deviations of the noise in ``coef_`` over fits to the same rows, without the noise
+        in ``x_norm_``. They are exact with ``mechanism="output"``. They are approximate with
+        ``"gradient"`` and a delta if there are enough rows to release their second moments. None
+        otherwise, because the known bounds may be a hundred times too large. See
+        `~skdp.learner.CoefficientNoise`. Released under ``guarantee_``.
 
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts. Released under ``guarantee_``.
 
     summary_ : CoefficientSummary
-        Standard errors, intervals and p-values, with ``inference=True``. Released under
+        Standard errors, confidence intervals and p-values, if ``inference=True``. Released under
         ``guarantee_``.
 
     covariance_ : ndarray of shape (n_coefficients, n_coefficients)
-        Covariance of the coefficients and, last, of the intercept, with ``inference=True``.
-        Released under ``guarantee_``.
+        Covariance of the coefficients, with the intercept last, if ``inference=True``. Released
+        under ``guarantee_``.
 
     x_norm_ : float
-        Norm to which rows are clipped, in `fit` and when they are predicted: ``x_norm``, or what
-        was read. Released under ``guarantee_``.
+        Norm to which rows are clipped in `fit` and in predictions: ``x_norm``, or the released
+        norm. Released under ``guarantee_``.
 
     classes_ : ndarray of shape (n_classes,)
-        Labels. Public.
+        Class labels. Public.
 
     guarantee_ : ApproxDP
-        What the fit promises, with its privacy profile. Public.
+        Guarantee of the fit, with its privacy profile. Public.
 
     n_features_in_ : int
         Number of features. Public.
@@ -165,23 +166,23 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
     See Also
     --------
     DPLinearSVC : The same with a hinge loss.
+        Linear classifier with a hinge loss.
 
     Notes
     -----
     **Privacy.** Everything that `fit` stores is public or a function of one release that satisfies
-    ``guarantee_``, whatever the data are. Rows are clipped to ``x_norm_``; the floats that are
-    released lie on a public lattice. Predictions are post-processing and free. What the guarantee
-    does not cover: the time `fit` takes, errors about malformed input, a
-    `~skdp.exceptions.SolverError`, and other uses of the same data, such as cross-validation
-    without a ledger.
+    ``guarantee_``, for any data. Rows are clipped to ``x_norm_``. Released floats lie on a public
+    lattice. Predictions are post-processing and cost no privacy. The guarantee does not cover the
+    run time of `fit`, errors about malformed input, a `~skdp.exceptions.SolverError`, and other
+    uses of the same data, such as cross-validation without a ledger.
 
     **Users.** With ``groups`` the guarantee is for users: it covers all rows of a user, however
-    many. The gradient of a user is the mean of the gradients of the user's rows, shortened to one
-    cap. So noise and rules are those for as many rows as there are users, and ``C`` weighs a sum
-    over users. With a positive ``delta`` a noisy mean of the agreement of each user's gradients is
-    released; where it is low, the cap and the noise are smaller. The number of rows of a user is
-    private; the users are public under "replace-one". Only ``mechanism="gradient"`` supports
-    this, and "auto" then stands for it.
+    many. The gradient of a user is the mean of the gradients of the user's rows, clipped to one
+    cap. Noise and rules are therefore those for as many rows as there are users, and ``C`` applies
+    to a sum over users. With a positive ``delta``, `fit` releases a noisy mean of the agreement of
+    each user's gradients; if it is low, the cap and the noise are smaller. The number of rows of a
+    user is private; the users are public under "replace-one". Only ``mechanism="gradient"``
+    supports users, and "auto" then selects it.
 
     **Weights.** A weight multiplies what a row adds to each sum that is released; ``x_norm_`` is
     read from all rows alike. The largest weight k is ``max_sample_weight`` times the largest of
@@ -264,7 +265,7 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
             ):
                 raise ValueError(
                     f"{name} must be {' or '.join(map(repr, allowed))} with inference=True: "
-                    f"intervals are for the likelihood alone; got {short_repr(given)}."
+                    f"intervals require the plain likelihood; got {short_repr(given)}."
                 )
 
     def __sklearn_tags__(self):
@@ -291,17 +292,17 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         )
 
     def learn(self, data, run):
-        """Release the coefficients, and how sure they are if that is asked for."""
+        """Release the coefficients, and their summary with ``inference=True``."""
         self.__dict__.pop("summary_", None)
         found = super().learn(data, run)
         if not self.inference:
             return
-        told = f"Coefficients are of the log-odds of {short_repr(data.classes.tolist()[1])}."
+        told = f"Coefficients are for the log-odds of {short_repr(data.classes.tolist()[1])}."
         scales = self._scales(found.norm_scale)
         self._store_summary(found.found, scales, exponentials=True, notes=(told,))
 
     def odds_ratios(self, level=CONFIDENCE):
-        """Odds ratios of the features with their intervals; costs no privacy.
+        """Return the odds ratio of each feature with its interval; costs no privacy.
 
         Parameters
         ----------
@@ -310,7 +311,7 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         Returns
         -------
         DataFrame
-            A row for each feature: the ratio, the ends of its interval, the p-value.
+            One row per feature: the ratio, the interval bounds, the p-value.
         """
         self._check_summary()
         return self.summary_.exponential(level)
@@ -338,7 +339,7 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         return loss.lipschitz * (1.0 if self.slope_cap is None else float(self.slope_cap))
 
     def predict_proba(self, X):
-        """Probability of each class; costs no privacy.
+        """Return the probability of each class; costs no privacy.
 
         Parameters
         ----------
@@ -351,7 +352,7 @@ class DPLogisticRegression(CoefficientInference, BaseDPLinearClassifier):
         return self._probabilities(X)
 
     def predict_log_proba(self, X):
-        """Log-probability of each class; costs no privacy.
+        """Return the log-probability of each class; costs no privacy.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Private Poisson regression: counts, with a mean that is the exponential of a linear function.
+"""Private Poisson regression of counts, with a log link.
 
 To check it: `PoissonLoss` for its bounds, `TargetMean` for what targets are divided by, and
 ``learner/_descent.py`` or ``learner/_objective.py`` for the coefficients.
@@ -56,74 +56,74 @@ class PoissonSteps(JointSteps):
 class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Weighted):
     """Poisson regression with differential privacy.
 
-    The mean of a count is the exponential of a linear function of its row.
+    The log of the expected count is a linear function of the row.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of one fit.
+        Privacy budget of one fit.
 
     delta : float, default=0.0
-        0 is pure differential privacy, which needs many rows here: take a positive number, well
-        below one over the number of rows, where you can. It allows Gaussian noise.
+        0 gives pure differential privacy, which requires many rows here. Prefer a positive value,
+        well below one over the number of rows, which allows Gaussian noise.
 
     y_max : float, default=100.0
-        Public bound on the target. Targets are clipped to [0, ``y_max``], and to 4 times their
-        noisy mean; predictions to ``y_max``.
+        Public bound on the target. Targets are clipped to [0, ``y_max``] and to 4 times their
+        noisy mean; predictions are clipped to ``y_max``.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Longer rows are scaled
-        back onto the ball, in `fit` and in `predict`. Under "replace-one" `fit` first reads a
-        smaller norm from the rows, ``x_norm_``, as `DPLogisticRegression` does.
+        Public bound on the Euclidean norm of a row, from 1e-50 to 1e50. Rows with a larger norm
+        are scaled down to it, in `fit` and in `predict`. Under "replace-one" `fit` first releases
+        a smaller norm, ``x_norm_``, as in `DPLogisticRegression`.
 
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, from 1e-50 to 1e50; public. "auto" is 0.3 times ``x_norm_``.
+        Public value of the constant feature, from 1e-50 to 1e50. "auto" is 0.3 times ``x_norm_``.
 
     inference : bool, default=False
-        Whether to release standard errors, intervals and p-values with the coefficients, see
-        ``summary_``; with a positive ``delta``. They are for any law of the counts, also one with
-        more variance than Poisson's. The budget is then for Newton steps, as those of
-        `DPLogisticRegression` are.
+        Whether to release standard errors, confidence intervals and p-values with the
+        coefficients; see ``summary_``. Requires a positive ``delta``. They hold for any
+        distribution of the counts, including overdispersed ones. The budget then goes to Newton
+        steps, as in `DPLogisticRegression`.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+        Definition of neighbouring data sets. Under "replace-one" the number of rows is public.
 
     max_sample_weight : float, default=None
-        Largest ``sample_weight``, from 1e-6 to 1e6 and public: larger ones count as this. Noise is
-        in proportion to it. None takes 1, and warns in a fit with weights. Without weights it
-        does nothing.
+        Public upper bound on ``sample_weight``, from 1e-6 to 1e6; larger weights are clipped to
+        it. The noise is proportional to it. None uses 1 and warns in a fit with weights. Ignored
+        without weights.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible
-        and void of privacy, for tests and figures.
+        None draws the noise from the operating system. Any other value makes the noise
+        reproducible and voids the privacy; use it for tests and figures.
 
     ledger : BudgetLedger or path, default=None
-        Budget that each fit is charged to before it uses the data.
+        Budget ledger that each fit is charged to before it uses the data.
 
     Attributes
     ----------
     coef_ : ndarray of shape ``(n_features_in_,)``
-        Coefficients, for rows no longer than ``x_norm_``. Released under ``guarantee_``.
+        Coefficients, for rows with norm at most ``x_norm_``. Released under ``guarantee_``.
 
     intercept_ : float
-        Released under ``guarantee_``.
+        Intercept. Released under ``guarantee_``.
 
     summary_ : CoefficientSummary
-        Standard errors, intervals and p-values, with ``inference=True``. Released under
+        Standard errors, confidence intervals and p-values, if ``inference=True``. Released under
         ``guarantee_``.
 
     covariance_ : ndarray of shape (n_coefficients, n_coefficients)
-        Covariance of the coefficients and, last, of the intercept, with ``inference=True``.
-        Released under ``guarantee_``.
+        Covariance of the coefficients, with the intercept last, if ``inference=True``. Released
+        under ``guarantee_``.
 
     x_norm_ : float
         Norm to which rows are clipped. Released under ``guarantee_``.
 
     guarantee_ : ApproxDP
-        What the fit promises, with its privacy profile. Public.
+        Guarantee of the fit, with its privacy profile. Public.
 
     n_features_in_ : int
         Number of features. Public.
@@ -134,18 +134,20 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Weigh
     See Also
     --------
     DPLogisticRegression : For classes.
+        Classification.
     skdp.kernel.DPKernelRidge : Regression with smooth functions of the row.
+        Nonlinear regression with smooth functions.
 
     Notes
     -----
-    **Privacy.** Targets are divided by their noisy mean, for 2 % of the squared mu, or 14 % of
-    epsilon with ``delta=0``. The coefficients are released by noisy gradient descent with a
-    positive ``delta`` and of users, and by objective perturbation otherwise, whose penalty is that
-    of logistic regression times the square of the largest slope. Everything that `fit` stores is
-    public or made of these releases.
+    **Privacy.** Targets are divided by their noisy mean, which costs 2 % of the squared mu, or 14
+    % of epsilon with ``delta=0``. The coefficients are released by noisy gradient descent with a
+    positive ``delta`` and for users, and by objective perturbation otherwise. The penalty of the
+    latter is that of logistic regression times the square of the largest slope. Everything that
+    `fit` stores is public or a function of these releases.
 
     **Users.** With ``groups`` the guarantee is for users: it covers all rows of a user, however
-    many, who count by their mean.
+    many. Each user contributes the mean over their rows.
 
     **Weights.** ``sample_weight`` multiplies what a row adds to each sum that is released. The sum
     of weights takes 2 % of the budget and replaces the number of rows in all rules. The guarantee
@@ -206,7 +208,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Weigh
         return replace(target, refined=target.gaussian_target()) if self.delta > 0.0 else target
 
     def plan(self, public):
-        """The norm or the number of rows, the mean of the targets, the coefficients."""
+        """Releases: the norm or the number of rows, the mean target, the coefficients."""
         mean = partial(TargetMean.planned, float(self.y_max), follows_spread=self.inference)
         # Intervals are for the norm that is stated.
         is_read = public.n_samples is not None and not self.inference
@@ -236,14 +238,14 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Weigh
 
     def report_notes(self):
         """Sentences for the privacy report."""
-        more = " and more, by the spread of Poisson's law" if self.inference else ""
+        more = " plus a margin for the spread of a Poisson distribution" if self.inference else ""
         return (
             f"Targets were clipped to [0, {float(self.y_max):g}], and to "
             f"{defaults.LARGEST_TARGET:g} times their noisy mean{more}.",
         )
 
     def learn(self, data, run):
-        """Release the coefficients, for targets over their mean."""
+        """Release the coefficients, for targets divided by their mean."""
         most = float(self.y_max)
         rows = self._rows(data, np.clip(data.y, 0.0, most))
         found = run(replace(rows, beyond=data.y > most))
@@ -257,7 +259,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Weigh
         self._store_summary(found.found, self._scales(found.norm_scale), shift, exponentials=True)
 
     def rate_ratios(self, level=CONFIDENCE):
-        """Ratios of the mean count per unit of each feature, with intervals; costs no privacy.
+        """Return the rate ratio of each feature with its interval; costs no privacy.
 
         Parameters
         ----------
@@ -266,7 +268,7 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Weigh
         Returns
         -------
         DataFrame
-            A row for each feature: the ratio, the ends of its interval, the p-value.
+            One row per feature: the ratio, the interval bounds, the p-value.
         """
         self._check_summary()
         return self.summary_.exponential(level)
@@ -288,9 +290,9 @@ class DPPoissonRegressor(LinearRows, CoefficientInference, RegressorMixin, Weigh
         return np.exp(np.minimum(scores, math.log(float(self.y_max))))
 
     def score(self, X, y, sample_weight=None):
-        """Share of the Poisson deviance that the model explains, as scikit-learn's regressor.
+        """Return the fraction of Poisson deviance explained, as scikit-learn's regressor.
 
-        Privacy: of the rows given, which the score is not protected against.
+        Privacy: the score is computed without noise and does not protect the rows given.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""How sure coefficients are: tables of intervals, made of released numbers alone."""
+"""Tables of coefficients with intervals, computed from released numbers only."""
 
 import math
 import warnings
@@ -20,13 +20,13 @@ _LIMIT_CUT = 0.01
 
 
 def deviate(level: Any) -> float:
-    """Deviations of a normal law on either side that hold a share ``level`` of it."""
+    """Half-width, in standard deviations, of the central normal interval of mass ``level``."""
     between(_LIMIT_LEVEL, 1.0 - _LIMIT_LEVEL, level=level)  # a share, and no percentage
     return float(ndtri(0.5 + float(level) / 2.0))
 
 
 def in_percent(level: Any) -> str:
-    """Level of an interval, as it is written."""
+    """Level of an interval, in percent."""
     return f"{100 * float(level):g} %"
 
 
@@ -34,53 +34,56 @@ def in_percent(level: Any) -> str:
 class CoefficientSummary:
     """Coefficients of a private model with standard errors, intervals and p-values.
 
-    All of it is released, or made of what is: to look at it costs no privacy, at any level.
+    All values are released or computed from released values. Reading them costs no privacy, at any
+    level.
 
     Parameters
     ----------
     names : tuple of str
-        Of the coefficients.
+        Names of the coefficients.
 
     estimates : ndarray of shape (n_coefficients,)
+        Coefficients.
 
     sampling : ndarray of shape (n_coefficients, n_coefficients)
-        Covariance of what other rows would give, without noise.
+        Covariance due to sampling of the rows, without noise.
 
     noise : ndarray of shape (n_coefficients, n_coefficients)
-        Covariance of what fresh noise would give on the same rows.
+        Covariance due to the noise, for fixed rows.
 
     values : ndarray of shape (n_weights,)
         Eigenvalues of the released curvature.
 
     loadings : ndarray of shape (n_weights, n_coefficients)
-        What coefficients have of each of its eigenvectors.
+        Component of each coefficient along each eigenvector.
 
     beside : float
-        Standard deviation of the noise of an entry of the curvature beside the diagonal.
+        Standard deviation of the noise of an off-diagonal entry of the curvature.
 
     is_robust : bool
-        Whether ``sampling`` holds for errors of any variance (Huber and White). Otherwise it holds
-        for errors of one; of users it is an upper bound then.
+        Whether ``sampling`` holds for errors of any variance (Huber and White). Otherwise it
+        assumes a single error variance; for users it is then an upper bound.
 
     has_converged : bool
-        Whether the last Newton step was short enough. Otherwise there is no interval.
+        Whether the last Newton step was small enough. Otherwise there are no intervals.
 
     exponentials : bool, default=False
-        Whether the exponential of a coefficient means something: a ratio of odds, or of means.
+        Whether exponentials of the coefficients are meaningful: odds ratios or rate ratios.
 
     has_intercept : bool, default=False
-        Whether the last one is the intercept.
+        Whether the last coefficient is the intercept.
 
     notes : tuple of str, default=()
-        What else is to be known.
+        Further remarks.
 
     Notes
     -----
-    Where noise hides a direction, intervals along it have no end: with z the normal deviate and s
-    the deviation of noise beside the diagonal of the curvature, that is where its eigenvalue is at
-    most ``sqrt(2) z s`` (Fieller). A coefficient that has more of such a direction than z times
-    what noise makes it seem to have "cannot tell": with a the inverse curvature times the
-    coefficient's direction, over all others, that is ``z s |a|``.
+    If noise hides a direction, intervals along it are unbounded. With z the normal quantile and s
+    the standard deviation of the off-diagonal noise of the curvature, this happens if its
+    eigenvalue is at most ``sqrt(2) z s`` (Fieller). Let a be the inverse curvature times the
+    direction of a coefficient, over all other directions. The coefficient is marked "cannot tell"
+    if its component along a hidden direction exceeds ``z s |a|``, which is z times the component
+    that noise alone would produce.
 
     References
     ----------
@@ -111,24 +114,25 @@ class CoefficientSummary:
         has_intercept: bool = False,
         notes: tuple[str, ...] = (),
     ) -> "CoefficientSummary":
-        """Summary of linear combinations of the coefficients.
+        """Return the summary of linear combinations of the coefficients.
 
         Parameters
         ----------
         matrix : ndarray of shape (n_combinations, n_coefficients)
-            Factors of the coefficients in the order of ``names``: ``[[1, -1, 0]]`` is the first
-            less the second.
+            Weights of the coefficients, in the order of ``names``: ``[[1, -1, 0]]`` is the first
+            minus the second.
 
         names : sequence of str
+            Names of the combinations.
 
         offset : float or ndarray of shape (n_combinations,), default=0.0
-            Public.
+            Public constant added to the estimates.
 
         has_intercept : bool, default=False
-            Whether the last one is an intercept, which has no odds ratio.
+            Whether the last combination is an intercept, which has no odds ratio.
 
         notes : tuple of str, default=()
-            Beside those of the summary.
+            Remarks to add to those of the summary.
 
         Returns
         -------
@@ -153,23 +157,23 @@ class CoefficientSummary:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Covariance of the coefficients, of sampling and noise together."""
+        """Covariance of the coefficients, due to sampling and noise together."""
         return self.sampling + self.noise
 
     @property
     def standard_errors(self) -> np.ndarray:
-        """Standard errors, of sampling and noise together."""
+        """Standard errors, due to sampling and noise together."""
         return np.hypot(*self.error_parts)
 
     @property
     def error_parts(self) -> tuple[np.ndarray, np.ndarray]:
-        """Standard errors of sampling, which noise in it may have made negative, and of noise."""
+        """Standard errors due to sampling, 0 for a negative noisy variance, and to noise."""
         variances = np.diag(self.sampling), np.diag(self.noise)
         sampling, noise = (np.sqrt(np.maximum(part, 0.0)) for part in variances)
         return sampling, noise
 
     def cannot_tell(self, level: float = CONFIDENCE) -> np.ndarray:
-        """Whether noise hides a coefficient, so that it has no interval.
+        """Return whether noise hides each coefficient, which then has no interval.
 
         Parameters
         ----------
@@ -188,7 +192,7 @@ class CoefficientSummary:
         return (np.abs(self.loadings[hides]) > by_noise).any(axis=0)
 
     def conf_int(self, level: float = CONFIDENCE) -> np.ndarray:
-        """Intervals that hold the coefficients with a probability of ``level``, each by itself.
+        """Return a confidence interval of probability ``level`` for each coefficient separately.
 
         Parameters
         ----------
@@ -197,7 +201,7 @@ class CoefficientSummary:
         Returns
         -------
         ndarray of shape (n_coefficients, 2)
-            Lower and upper ends; NaN where one cannot tell.
+            Lower and upper bounds; NaN where `cannot_tell`.
         """
         reach = deviate(level) * self.standard_errors
         ends = np.column_stack([self.estimates - reach, self.estimates + reach])
@@ -206,13 +210,13 @@ class CoefficientSummary:
 
     @property
     def z_values(self) -> np.ndarray:
-        """Coefficients over their standard errors; NaN where one cannot tell."""
+        """Coefficients divided by their standard errors; NaN where `cannot_tell`."""
         values = self.estimates / self.standard_errors
         return np.where(self.cannot_tell(), np.nan, values)
 
     @property
     def p_values(self) -> np.ndarray:
-        """Probability of as large a coefficient if the true one were 0; NaN as above."""
+        """Two-sided p-values for a coefficient of 0; NaN where `cannot_tell`."""
         return 2.0 * ndtr(-np.abs(self.z_values))
 
     def _columns(self, level: float) -> dict[str, Any]:
@@ -231,7 +235,7 @@ class CoefficientSummary:
         }
 
     def to_frame(self, level: float = CONFIDENCE) -> Any:
-        """Table as a frame of pandas, a row for each coefficient.
+        """Return the table as a pandas DataFrame, one row per coefficient.
 
         Parameters
         ----------
@@ -246,7 +250,7 @@ class CoefficientSummary:
         return pd.DataFrame(self._columns(level), index=list(self.names))
 
     def exponential(self, level: float = CONFIDENCE) -> Any:
-        """Exponentials of the coefficients and of the ends of their intervals.
+        """Return the exponentials of the coefficients and of their interval bounds.
 
         Parameters
         ----------
@@ -255,7 +259,7 @@ class CoefficientSummary:
         Returns
         -------
         DataFrame
-            A row for each coefficient but the intercept.
+            One row per coefficient, without the intercept.
         """
         import pandas as pd
 
@@ -279,9 +283,11 @@ class CoefficientSummary:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is to be known of the table, in sentences."""
-        kind = "for errors of any variance" if self.is_robust else "for errors of one variance"
-        told = [f"Standard errors are {kind}; noise is in them."]
+        """Remarks on the table, as sentences."""
+        kind = (
+            "for errors of any variance" if self.is_robust else "for errors of a single variance"
+        )
+        told = [f"Standard errors are {kind} and include the noise."]
         if not self.has_converged:
             told.append(NOT_CONVERGED)
         elif self.cannot_tell().any():
@@ -308,19 +314,19 @@ class CoefficientSummary:
 
 
 HIDDEN = (
-    "What cannot be told counts as if it were nearly left out: others take up what they share "
-    "with it. Bring columns to similar ranges, such as [-1, 1], take the least x_norm, leave a "
-    "category of each column out, or spend more."
+    "Coefficients marked 'cannot tell' are nearly excluded from the model: correlated columns "
+    "take over their effect. Scale columns to similar ranges, such as [-1, 1], use the smallest "
+    "x_norm, drop one category per column, or increase the budget."
 )
 NOT_CONVERGED = (
-    "The Newton steps did not converge, so that there is no interval: the last one was longer "
-    "than noise makes it, noise hides most directions, or classes are separated. More rows, a "
-    "larger epsilon or fewer features may help."
+    "The Newton steps did not converge, so that there is no interval: the last step exceeded the "
+    "noise level, noise hides most directions, or the classes are separable. More rows, a larger "
+    "epsilon or fewer features may help."
 )
 
 
 class CoefficientInference:
-    """Mixin: a summary of coefficients, and what follows from it."""
+    """Mixin: a summary of coefficients, and methods based on it."""
 
     summary_: CoefficientSummary
     n_features_in_: int
@@ -332,7 +338,7 @@ class CoefficientInference:
         boolean(inference=self.inference)
         if self.inference and self.delta == 0.0:
             raise ValueError(
-                "delta must be positive with inference=True: intervals are for Gaussian noise; "
+                "delta must be positive with inference=True: intervals require Gaussian noise; "
                 f"got {short_repr(self.delta)}."
             )
 
@@ -391,12 +397,12 @@ class CoefficientInference:
 
     @property
     def covariance_(self) -> np.ndarray:
-        """Covariance of the coefficients and the intercept, of sampling and noise together."""
+        """Covariance of the coefficients and the intercept, due to sampling and noise together."""
         self._check_summary()
         return self.summary_.covariance
 
     def conf_int(self, level: float = CONFIDENCE) -> np.ndarray:
-        """Intervals of the coefficients, the intercept last; costs no privacy.
+        """Return confidence intervals of the coefficients, the intercept last; costs no privacy.
 
         Parameters
         ----------
@@ -405,7 +411,7 @@ class CoefficientInference:
         Returns
         -------
         ndarray of shape (n_coefficients, 2)
-            NaN where one cannot tell.
+            Lower and upper bounds; NaN where noise hides the coefficient.
         """
         self._check_summary()
         return self.summary_.conf_int(level)
@@ -414,16 +420,16 @@ class CoefficientInference:
         check_is_fitted(self)
         if not hasattr(self, "summary_"):
             raise AttributeError(
-                f"{type(self).__name__} has intervals where it is fitted with inference=True; "
+                f"{type(self).__name__} has intervals only if fitted with inference=True; "
                 f"got inference={short_repr(getattr(self, 'inference', None))}."
             )
 
 
 # What stages count: of rows, targets and residuals.
 _CUT = (
-    "Rows longer than x_norm were clipped, which shortened rows in the mean by about",
-    "Targets beyond their bounds are about",
-    "Residuals that were cut are about",
+    "Rows with a norm above x_norm were clipped; the mean relative reduction is about",
+    "The fraction of targets outside their bounds is about",
+    "The fraction of clipped residuals is about",
 )
 
 

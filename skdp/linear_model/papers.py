@@ -1,35 +1,34 @@
 """Mutual-information-private online gradient descent: steps and regret with gradients.
 
 The paper is Zhang and Venkitasubramaniam, "Mutual-information-private online gradient descent
-algorithm", ICASSP 2018. A user answers once, with a gradient or a loss value to which noise was
-added, and what the answer reveals is counted by the mutual information between the user's loss
-and the answer, for the worst prior of the loss. The learner keeps ``theta -= answer`` and plays
-``w_t = Proj_S(eta_t theta_t)``, the point of S next to ``eta_t theta_t``; ``||w|| <= B`` on S.
+algorithm", ICASSP 2018. Each user sends one message, a gradient or a loss value with added noise.
+Its leakage is the mutual information between the user's loss and the message, for the worst prior
+of the loss. The learner keeps ``theta -= message`` and plays ``w_t = Proj_S(eta_t theta_t)``, the
+point of S closest to ``eta_t theta_t``; ``||w|| <= B`` on S.
 
-Leakage and the noise of a budget, theorem 1, are with the releases that rest on them:
-``gaussian_sigma``, ``k_norm_scale``.
-What is used here differs from the text in these points:
+Leakage and noise calibration (theorem 1) are with the releases that use them: ``gaussian_sigma``,
+``k_norm_scale``. This module differs from the text of the paper in these points:
 
 - Definition 1 takes the minimum of one loss; regret is
   ``sum_t f_t(w_t) - min_u sum_t f_t(u)``.
 - Theorem 1 holds with "at most" in place of "less than". Theorem 2 is right.
 
-All leakages are in nats. No function here reads data.
+All leakages are in nats.
 
-Of loss values:
+Loss values:
 
-A user is asked for the loss at ``w_t + delta_t e_t``, where ``e_t`` is a random unit vector, and
-``(d / delta_t) value e_t`` is an estimate of a gradient. What is used here differs from the text
-in these points:
+A user evaluates the loss at ``w_t + delta_t e_t``, where ``e_t`` is a random unit vector, and ``(d
+/ delta_t) value e_t`` estimates a gradient. This module differs from the text of the paper in
+these points:
 
 - Theorem 3 is loose, see `paper_bandit_leakage`.
 - Theorem 4 and (10) print ``F/eta`` for ``F/delta``. F has to bound the loss on
-  ``S + delta * ball``, since that is where losses are asked. ``z_t`` is unbiased for the gradient
+  ``S + delta * ball``, because losses are evaluated there. ``z_t`` is unbiased for the gradient
   of the average of f over the *ball* of radius delta, not over the sphere. For convex losses
   ``3 T L delta`` can be ``2 T L delta``, see `bandit_regret`.
 
-Losses lie in ``[0, F]``. They are centred by ``F/2`` before noise is added, which is free as
-the direction has mean zero, and halves the amplitude.
+Losses lie in ``[0, F]``. They are centred by ``F/2`` before noise is added. This is free, because
+the direction has mean zero, and it halves the amplitude.
 
 No function here reads data.
 """
@@ -76,7 +75,7 @@ __all__ = [
 
 @plain_arguments
 def full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
-    """Bound on the expected regret with gradients and a constant step (Theorem 2).
+    """Return the bound on the expected regret with gradients and a constant step (Theorem 2).
 
     Parameters
     ----------
@@ -86,7 +85,7 @@ def full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
         See `full_step`.
 
     step : float, default=None
-        None is `full_step` of each horizon.
+        Constant step. None uses `full_step` of each horizon.
 
     Returns
     -------
@@ -108,7 +107,7 @@ def full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
 
 @plain_arguments
 def anytime_full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
-    """Bound on the expected regret with steps proportional to ``t^(-1/2)``.
+    """Return the bound on the expected regret with steps proportional to ``t^(-1/2)``.
 
     Parameters
     ----------
@@ -118,17 +117,17 @@ def anytime_full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
         See `full_step`.
 
     step : float, default=None
-        First step; the others are ``step / sqrt(t)``. None is for `anytime_full_steps`.
+        First step; the others are ``step / sqrt(t)``. None uses `anytime_full_steps`.
 
     Returns
     -------
     float or ndarray
-        For every T at once; ``sqrt(2 T) B G`` with the best step.
+        Bound for all T simultaneously; ``sqrt(2 T) B G`` with the best step.
 
     Notes
     -----
-    As ``sum t^(-1/2) <= 2 sqrt(T)``, the bound of `regret_of_steps` is at most
-    ``(B^2 / (2 eta_1) + eta_1 G^2) sqrt(T)``, smallest for ``eta_1 = B / (sqrt(2) G)``.
+    Since ``sum t^(-1/2) <= 2 sqrt(T)``, the bound of `regret_of_steps` is at most ``(B^2 / (2
+    eta_1) + eta_1 G^2) sqrt(T)``, which is smallest for ``eta_1 = B / (sqrt(2) G)``.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def anytime_full_regret(horizon, *, radius, lipschitz, noise_energy, step=None):
 
 @plain_arguments
 def pure_leakage(epsilon):
-    """Leakage of any ``epsilon``-locally differentially private answer.
+    """Return the leakage bound of any ``epsilon``-locally differentially private message.
 
     Parameters
     ----------
@@ -158,10 +157,10 @@ def pure_leakage(epsilon):
 
     Notes
     -----
-    Take an answer, the least of its likelihoods over the losses as unit, and their mean a. Each
-    lies in ``[1, e^eps]``, so that by convexity the mean of ``p ln p`` is at most
-    ``(a - 1) eps e^eps / (e^eps - 1)``. Per unit of a, the leakage is therefore at most
-    ``c (1 - 1/a) - ln a`` with ``c = eps e^eps / (e^eps - 1)``, which is largest at ``a = c``.
+    For a message, take the smallest of its likelihoods over the losses as unit, and let a be their
+    mean. Each lies in ``[1, e^eps]``, so by convexity the mean of ``p ln p`` is at most ``(a - 1)
+    eps e^eps / (e^eps - 1)``. Per unit of a, the leakage is therefore at most ``c (1 - 1/a) - ln
+    a`` with ``c = eps e^eps / (e^eps - 1)``, which is largest at ``a = c``.
 
     Examples
     --------
@@ -178,7 +177,7 @@ def pure_leakage(epsilon):
 
 @plain_arguments
 def paper_bandit_leakage(*, dimension, value_max, lipschitz, exploration, sigma):
-    """Theorem 3 as printed, for comparison.
+    """Return the leakage of Theorem 3 as printed, for comparison.
 
     Parameters
     ----------
@@ -192,8 +191,8 @@ def paper_bandit_leakage(*, dimension, value_max, lipschitz, exploration, sigma)
     Returns
     -------
     float
-        ``(d/2) ln(1 + d (F/delta + L)^2 / sigma^2)`` nats. It is valid, and counts d dimensions
-        of which one carries the signal, and losses that are not centred.
+        ``(d/2) ln(1 + d (F/delta + L)^2 / sigma^2)`` nats. It is valid but loose: it counts d
+        dimensions although one carries the signal, and losses that are not centred.
 
     Examples
     --------
@@ -214,7 +213,7 @@ def paper_bandit_leakage(*, dimension, value_max, lipschitz, exploration, sigma)
 
 @plain_arguments
 def bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=None, step=None):
-    """Bound on the expected regret with loss values (Theorem 4, corrected).
+    """Return the bound on the expected regret with loss values (Theorem 4, corrected).
 
     Parameters
     ----------
@@ -224,24 +223,24 @@ def bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=None, st
         See `bandit_exploration`.
 
     exploration : float, default=None
-        None is `bandit_exploration`.
+        None uses `bandit_exploration`.
 
     step : float, default=None
-        None is `bandit_step`.
+        None uses `bandit_step`.
 
     Returns
     -------
     float or ndarray
-        ``B^2 / (2 eta) + (eta/2) T K^2 / delta^2 + 2 T L delta`` on the losses at the points
-        that are played, ``w_t + delta e_t``. Unless exploration is capped by the radius, the
-        smallest value is ``2 sqrt(2 B L K) T^(3/4)``.
+        ``B^2 / (2 eta) + (eta/2) T K^2 / delta^2 + 2 T L delta`` for the losses at the points
+        played, ``w_t + delta e_t``. Unless the radius caps the exploration, the smallest value is
+        ``2 sqrt(2 B L K) T^(3/4)``.
 
     Notes
     -----
     The average of f over the ball of radius delta around w is convex, at least ``f(w)`` by
-    Jensen's inequality and at most ``f(w) + L delta``. The played loss is at most
-    ``f(w_t) + L delta``, so that a round loses ``L delta`` on either side; Theorem 4 does not
-    use convexity here and has ``3 T L delta``.
+    Jensen's inequality and at most ``f(w) + L delta``. The loss played is at most ``f(w_t) + L
+    delta``, so a round loses ``L delta`` on each side. Theorem 4 does not use convexity here and
+    has ``3 T L delta``.
 
     Examples
     --------
@@ -269,7 +268,7 @@ def bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=None, st
 
 @plain_arguments
 def anytime_bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=None, step=None):
-    """Bound on the expected regret with loss values, without a horizon.
+    """Return the bound on the expected regret with loss values, without a horizon.
 
     Parameters
     ----------
@@ -279,28 +278,27 @@ def anytime_bandit_regret(horizon, *, radius, lipschitz, amplitude, exploration=
         See `bandit_exploration`.
 
     exploration : float, default=None
-        First one; the others are ``exploration * t^(-1/4)``. None is for
+        First exploration; the others are ``exploration * t^(-1/4)``. None uses
         `anytime_bandit_explorations`; with a ``step``, the first of these.
 
     step : float, default=None
-        First one; the others are ``step * t^(-3/4)``. None is the best one for
-        ``exploration``, ``sqrt(3/4) B exploration / K``.
+        First step; the others are ``step * t^(-3/4)``. None uses the best one for ``exploration``,
+        ``sqrt(3/4) B exploration / K``.
 
     Returns
     -------
     float or ndarray
-        For every T at once; ``8 * 3^(-3/4) sqrt(B L K) T^(3/4)`` if exploration is never capped,
-        1.24 times the bound for a known horizon.
+        Bound for all T simultaneously; ``8 * 3^(-3/4) sqrt(B L K) T^(3/4)`` if exploration is
+        never capped, 1.24 times the bound for a known horizon.
 
     Notes
     -----
-    Put ``delta_t = delta_0 t^(-1/4)`` and ``eta_t = eta_0 t^(-3/4)`` into ``regret_of_steps``.
-    With ``sum t^(-1/4) <= (4/3) T^(3/4)`` the bound is ``T^(3/4)`` times
-    ``B^2 / (2 eta_0) + (2/3) eta_0 K^2 / delta_0^2 + (8/3) L delta_0``. The best
-    ``eta_0 = sqrt(3/4) B delta_0 / K`` leaves ``(2 / sqrt(3)) B K / delta_0 + (8/3) L delta_0``,
-    smallest where ``delta_0^2 = sqrt(3) B K / (4 L)``. While exploration is capped by B, the same
-    sums have ``1 / (B sqrt(t))`` and B as terms; all terms decrease with t and are bounded by
-    their integrals.
+    Insert ``delta_t = delta_0 t^(-1/4)`` and ``eta_t = eta_0 t^(-3/4)`` into ``regret_of_steps``.
+    With ``sum t^(-1/4) <= (4/3) T^(3/4)`` the bound is ``T^(3/4)`` times ``B^2 / (2 eta_0) + (2/3)
+    eta_0 K^2 / delta_0^2 + (8/3) L delta_0``. The best ``eta_0 = sqrt(3/4) B delta_0 / K`` leaves
+    ``(2 / sqrt(3)) B K / delta_0 + (8/3) L delta_0``, which is smallest for ``delta_0^2 = sqrt(3)
+    B K / (4 L)``. While B caps the exploration, the same sums have the terms ``1 / (B sqrt(t))``
+    and B. All terms decrease with t and are bounded by their integrals.
 
     Examples
     --------

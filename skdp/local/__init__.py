@@ -1,6 +1,6 @@
-"""What runs on users' own devices: noise is added before anything leaves. Needs numpy only.
+"""Local privacy on users' devices: noise is added before data are sent. Requires only numpy.
 
-What messages leak is computed where scipy is, and loaded when it is asked for.
+Functions that compute the leakage of messages require scipy and are loaded on first use.
 """
 
 import importlib

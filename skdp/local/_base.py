@@ -1,4 +1,4 @@
-"""What all devices share: linear regression on one record, and noise on a grid."""
+"""Shared code of the devices: linear regression on one record, and noise on a grid."""
 
 from abc import ABC, abstractmethod
 
@@ -45,7 +45,7 @@ def numbers(values, named="x and y"):
                     return found.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ValueError(f"{named} must hold numbers.")
+    raise ValueError(f"{named} must be numeric.")
 
 
 class Privatizer(ABC):
@@ -129,7 +129,7 @@ class Privatizer(ABC):
             )
         finite = np.isfinite(x).all() and np.isfinite(y).all()
         if x.ndim != 2 or y.shape != (len(x),) or not finite:
-            raise ValueError("x and y must be finite, and y hold one number a row of x.")
+            raise ValueError("x and y must be finite, and y must have one number per row of x.")
         rows = self._rows(x)
         with np.errstate(all="ignore"):
             return rows, rows @ weights - TargetRange(*self.y_bounds).scaled(y)

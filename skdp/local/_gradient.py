@@ -1,6 +1,6 @@
-"""A device that sends gradients. What its noise promises is in ``local/_messages.py``.
+"""Devices that send gradients. ``local/_messages.py`` has the guarantees of their noise.
 
-Beside these two files, ``_grid.py`` shows that rows and slopes on the grid keep to their bounds.
+``_grid.py`` shows that rows and slopes on the grid satisfy their bounds.
 """
 
 import numpy as np
@@ -12,16 +12,16 @@ from skdp.local._base import LossPrivatizer, Privatizer, moderate, numbers
 
 
 class GradientPrivatizer(Privatizer):
-    """Turn a record, or a gradient, into a noisy gradient, on a device: algorithm 1 of the paper.
+    """Release noisy gradients of records on a device: algorithm 1 of the paper.
 
-    Privacy: a gradient is clipped to the norm ``lipschitz``, so that Gaussian noise of standard
-    deviation ``scale`` leaks at most ``(d/2) ln(1 + lipschitz^2 / (d scale^2))`` nats of mutual
-    information, on average over the record, and satisfies local Gaussian differential privacy with
-    ``mu = 2 lipschitz / scale``, for any record and whatever the weights. Gradients and noise
-    are integers on a public grid, so that the low bits reveal nothing.
+    Privacy: gradients are clipped to the norm ``lipschitz``. With Gaussian noise of standard
+    deviation ``scale``, a release leaks at most ``(d/2) ln(1 + lipschitz^2 / (d scale^2))`` nats
+    of mutual information, on average over the record. It also satisfies local Gaussian
+    differential privacy with ``mu = 2 lipschitz / scale``, for any record and any weights.
+    Gradients and noise are integers on a public grid, so the low bits reveal nothing.
 
-    Each release is one contribution and costs the guarantee again; nothing here counts them. The
-    time that a call takes is not covered.
+    Each release is one contribution and costs the guarantee again. This class does not count
+    releases. The running time of a call is not covered.
 
     Parameters
     ----------
@@ -33,31 +33,31 @@ class GradientPrivatizer(Privatizer):
         Law of the noise. "k_norm" gives pure local differential privacy.
 
     loss : {"absolute", "huber", "epsilon_insensitive", "squared", "custom"}, default="absolute"
-        Loss of the residual, for targets mapped to [-1, 1]. "custom" is a loss of the user's own,
-        whose gradients are given to `release_gradient`.
+        Loss of the residual, for targets mapped to [-1, 1]. "custom" is a user-defined loss whose
+        gradients are passed to `release_gradient`.
 
     width : float or "auto", default="auto"
         See :class:`~skdp.linear_model.MIPrivateSGDRegressor`.
 
     x_norm : float, default=1.0
-        Public bound on the norm of a row; longer rows are scaled back.
+        Public bound on the row norm. Rows with larger norm are scaled to it.
 
     y_bounds : (float, float), default=(-1.0, 1.0)
-        Public bounds of the target; targets outside are clipped.
+        Public bounds of the target. Targets outside are clipped.
 
     fit_intercept : bool, default=True
-        Whether a constant feature is appended to the row in units of ``x_norm``.
+        Whether to append a constant feature to the row in units of ``x_norm``.
 
     constant : float, default=1.0
-        Value of that feature, in the same units, from 1/256 to 16: the nearest multiple of 1/256.
+        Value of that feature, in the same units, from 1/256 to 16, rounded to a multiple of
+        1/256.
 
     gradient_norm : float or "auto", default="auto"
-        Bound on the Euclidean norm of gradients of a "custom" loss, to which longer ones are
-        clipped. "auto" is ``row_norm``: losses of a score with slopes up to 1.
+        Bound on the Euclidean norm of gradients of a "custom" loss. Larger gradients are clipped.
+        "auto" is ``row_norm``, for losses of a score with slopes up to 1.
 
     n_weights : int, default=None
-        Length of a message for which ``scale`` is planned; other lengths are refused. None takes
-        any.
+        Message size for which ``scale`` was planned. Other sizes raise an error. None allows any.
 
     References
     ----------
@@ -73,7 +73,7 @@ class GradientPrivatizer(Privatizer):
     >>> message.shape
     (3,)
 
-    With a loss of one's own:
+    With a custom loss:
 
     >>> device = GradientPrivatizer(scale=5.0, loss="custom", gradient_norm=2.0)
     >>> device.release_gradient([0.3, -0.4, 1.0]).shape
@@ -89,7 +89,7 @@ class GradientPrivatizer(Privatizer):
             moderate(gradient_norm=gradient_norm)
             if self.slope is not None:
                 raise ValueError(
-                    "gradient_norm must be 'auto' unless loss='custom', as the loss decides it; "
+                    "gradient_norm must be 'auto' unless loss='custom': the loss determines it; "
                     f"got {short_repr(gradient_norm)}."
                 )
 
@@ -109,12 +109,12 @@ class GradientPrivatizer(Privatizer):
 
     @property
     def step(self):
-        """Messages are multiples of this power of two."""
+        """Power of two of which all messages are multiples."""
         return self._slope_step * self.row_step
 
     @property
     def apart(self):
-        """Largest distance of two gradients."""
+        """Largest distance between two gradients."""
         # A gradient is a slope times a row: of norm lipschitz at most, whatever the record and
         # the weights, and that of another record may point the other way.
         return 2.0 * self.lipschitz
@@ -130,15 +130,16 @@ class GradientPrivatizer(Privatizer):
         return GridNoise(*grid, purpose="gradient that one device sends")
 
     def release(self, weights, x, y, *, random_state=None):
-        """Noisy gradient of the loss of a record.
+        """Return the noisy gradient of the loss of a record.
 
         Parameters
         ----------
         weights : array-like of shape (n_features + fit_intercept,)
-            From the learner, for rows in units of ``x_norm``; the constant's last.
+            Weights sent by the learner, for rows in units of ``x_norm``. The weight of the
+            constant is last.
 
         x : array-like of shape (n_features,) or (n_records, n_features)
-            The user's own record, or several.
+            One or several records of the user.
 
         y : float or array-like of shape (n_records,)
 
@@ -151,8 +152,7 @@ class GradientPrivatizer(Privatizer):
         """
         if self.slope is None:
             raise ValueError(
-                "loss must not be 'custom' to release records, as only you know the gradient: "
-                "use release_gradient."
+                "loss must not be 'custom' to release records; got 'custom'. Use release_gradient."
             )
         rows, residuals = self._record(weights, x, y)
         noise = self._grid_noise(rows.shape[1])
@@ -162,17 +162,17 @@ class GradientPrivatizer(Privatizer):
         return z[0] if np.ndim(x) == 1 else z
 
     def release_gradient(self, gradient, *, random_state=None):
-        """Noisy gradient of a loss of the user's own, convex in the weights.
+        """Return the noisy gradient of a custom loss, convex in the weights.
 
-        Privacy: whatever the gradient, it is clipped to the norm ``lipschitz`` and rounded toward
-        zero onto the grid, so that the message promises what that of `release` does. A clipped
-        gradient may be that of another loss, or of none.
+        Privacy: any gradient is clipped to the norm ``lipschitz`` and rounded toward zero onto
+        the grid. The message therefore has the same guarantee as that of `release`. A clipped
+        gradient may be the gradient of another loss, or of no loss.
 
         Parameters
         ----------
         gradient : array-like of shape (n_weights,) or (n_gradients, n_weights)
-            Gradient or subgradient at the weights that the learner has sent, of one record a row.
-            Finite.
+            Finite gradients or subgradients at the weights sent by the learner, one record per
+            row.
 
         random_state : None, int, RandomState, Generator or NoiseSource, default=None
             None draws from the operating system; anything else is for tests.
@@ -183,10 +183,10 @@ class GradientPrivatizer(Privatizer):
         """
         vectors = numbers(gradient, "gradient")
         if vectors.ndim not in (1, 2) or 0 in vectors.shape or not np.isfinite(vectors).all():
-            raise ValueError("gradient must be one row of finite numbers, or several.")
+            raise ValueError("gradient must be one or several rows of finite numbers.")
         size = vectors.shape[-1]
         if self.n_weights not in (None, size):
-            raise ValueError(f"gradient must have {self.n_weights} numbers a row; got {size}.")
+            raise ValueError(f"gradient must have {self.n_weights} numbers per row; got {size}.")
         exact = grid_vectors(np.atleast_2d(vectors), self.lipschitz, self.step)
         noise = self._grid_noise(exact.shape[1])
         z = noise.release_each(exact, noise.draw(noise_source(random_state), len(exact)))
@@ -194,16 +194,17 @@ class GradientPrivatizer(Privatizer):
 
 
 class OnePointPrivatizer(LossPrivatizer):
-    """Turn a loss into a noisy one-point gradient, on a device: algorithm 2 of the paper.
+    """Release noisy one-point gradient estimates on a device: algorithm 2 of the paper.
 
     Privacy: the vector ``(d / exploration) (value - value_range / 2) e`` has norm at most
-    ``amplitude = d value_range / (2 exploration)``. Given its direction ``e``, which does not
-    depend on the record, it moves along one line, so that Gaussian noise of standard deviation
-    ``scale * amplitude`` leaks at most ``(1/2) ln(1 + 1 / scale^2)`` nats, less than theorem 3 of
-    the paper states. It satisfies local Gaussian differential privacy with ``mu = 2 / scale``.
+    ``amplitude = d value_range / (2 exploration)``. Its direction ``e`` does not depend on the
+    record, so given ``e`` the vector lies on one line. With Gaussian noise of standard deviation
+    ``scale * amplitude``, a release leaks at most ``(1/2) ln(1 + 1 / scale^2)`` nats, less than
+    theorem 3 of the paper states. It satisfies local Gaussian differential privacy with
+    ``mu = 2 / scale``.
 
-    Each release is one contribution and costs the guarantee again; nothing here counts them. The
-    time that a call takes is not covered.
+    Each release is one contribution and costs the guarantee again. This class does not count
+    releases. The running time of a call is not covered.
 
     Parameters
     ----------
@@ -212,7 +213,7 @@ class OnePointPrivatizer(LossPrivatizer):
         noise, in units of the amplitude.
 
     value_range : float
-        Largest loss. Losses are clipped to it.
+        Upper bound to which losses are clipped.
 
     noise, loss, width, x_norm, y_bounds, fit_intercept, constant
         As for `GradientPrivatizer`.
@@ -225,7 +226,7 @@ class OnePointPrivatizer(LossPrivatizer):
 
     @property
     def apart(self):
-        """Largest distance of two vectors of one direction, in units of the amplitude."""
+        """Largest distance between vectors of the same direction, in units of the amplitude."""
         # No record decides the direction. Along it, a vector is at most its amplitude long.
         return 2.0
 
@@ -256,19 +257,19 @@ class OnePointPrivatizer(LossPrivatizer):
         return noise.release(z, noise.draw(noise_source(random_state), 1)[0])
 
     def release(self, weights, x, y, exploration, *, random_state=None):
-        """Noisy estimate of a gradient from one value of the loss.
+        """Return a noisy gradient estimate from one value of the loss.
 
         Parameters
         ----------
         weights : array-like of shape (n_features + fit_intercept,)
-            From the learner.
+            Weights sent by the learner.
 
         x : array-like of shape (n_features,)
 
         y : float
 
         exploration : float
-            Distance from the weights of the point at which the loss is taken.
+            Distance between the weights and the point at which the loss is evaluated.
 
         random_state : None, int, RandomState or Generator, default=None
             None draws from the operating system; anything else is for tests.

@@ -1,11 +1,11 @@
-"""Values that users send: the noise of a budget of mutual information, and what it promises.
+"""Messages of users: noise calibrated to a budget of mutual information, and its guarantees.
 
 To check the claim, read this file, ``local/_value.py``, where a device bounds a value and adds
 the noise, and ``local/_gradient.py``, for the noise of a bound. For one-point gradients, which
-are vectors made of values, ``local/_gradient.py`` takes the place of ``local/_value.py``.
+are vectors computed from values, read ``local/_gradient.py`` instead of ``local/_value.py``.
 
-All leakages are in nats, for the worst prior. The direction in which a point was asked for is
-drawn without looking at the record: given it, an answer has one dimension.
+All leakages are in nats, for the worst prior. The query direction is drawn independently of the
+record: given the direction, an answer has one dimension.
 """
 
 import math
@@ -86,7 +86,7 @@ class GradientMessages:
 
 @plain_arguments
 def local_law(noise: str, scale: float, sensitivity: float = 1.0) -> NoiseLaw:
-    """Law of the noise of one message, and its local differential privacy.
+    """Return the noise law of one message, with its local differential privacy.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ def local_law(noise: str, scale: float, sensitivity: float = 1.0) -> NoiseLaw:
     scale : float
 
     sensitivity : float, default=1.0
-        How far apart the messages of two records are before noise.
+        Largest distance between the messages of two records before noise.
 
     Returns
     -------
     NoiseLaw
-        For a sensitivity of 1.
+        Law for a sensitivity of 1.
     """
     one_of(NOISES, noise=noise)
     positive(scale=scale, sensitivity=sensitivity)
@@ -135,7 +135,7 @@ def nats_of(budget: float, unit: str = "nats") -> float:
 
 @plain_arguments
 def gaussian_leakage(*, dimension: int, lipschitz: float, sigma: float) -> float:
-    """Leakage of a vector of bounded norm with Gaussian noise (Theorem 1).
+    """Return the leakage of a vector of bounded norm with Gaussian noise (Theorem 1).
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def gaussian_leakage(*, dimension: int, lipschitz: float, sigma: float) -> float
 
 @plain_arguments
 def gaussian_sigma(*, dimension: int, lipschitz: float, nats: float) -> float:
-    """Standard deviation with which `gaussian_leakage` is at most ``nats``.
+    """Return the standard deviation at which `gaussian_leakage` is at most ``nats``.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def gaussian_sigma(*, dimension: int, lipschitz: float, nats: float) -> float:
 
 @plain_arguments
 def k_norm_leakage(*, dimension: int, lipschitz: float, scale: float) -> float:
-    """Leakage of a vector of bounded norm with noise of density ``exp(-norm / scale)``.
+    """Return the leakage of a vector of bounded norm with K-norm noise.
 
     Parameters
     ----------
@@ -201,33 +201,34 @@ def k_norm_leakage(*, dimension: int, lipschitz: float, scale: float) -> float:
         Bound L on the norm of the vector z.
 
     scale : float
-        Of the noise v, whose norm has the Gamma law of shape d.
+        Scale of the noise v with density proportional to ``exp(-||v|| / scale)``. Its norm has
+        the Gamma law of shape d.
 
     Returns
     -------
     float
-        Nats; the lesser of the two bounds below.
+        Nats; the smaller of the two bounds below.
 
     Notes
     -----
-    The answer is ``z + v``, and its leakage is the entropy of ``z + v`` minus that of v. Two
-    moments of ``z + v`` are bounded, and each bounds the entropy.
+    The answer is ``z + v``. Its leakage is the entropy of ``z + v`` minus that of v. Each of two
+    moments of ``z + v`` bounds the entropy.
 
-    The mean norm: with ``E||z + v|| <= m`` the entropy is largest for noise of the same kind and
-    the scale ``m / d``, so that the leakage is at most ``d ln(m / (d scale))``. By convexity and
+    Mean norm: with ``E||z + v|| <= m`` the entropy is largest for noise of the same kind with
+    scale ``m / d``, so the leakage is at most ``d ln(m / (d scale))``. By convexity and
     symmetry m is attained at ``||z|| = L``. With ``rho = L / scale``, in units of the scale, for
-    ``r = ||v||`` and the cosine t between v and z, ``m = E sqrt(r^2 + rho^2 + 2 r rho t)``; from
-    ``sqrt(1 + s) <= 1 + s/2 - s^2/8 + s^3/16`` and ``E t^2 = 1/d`` follows
+    ``r = ||v||`` and the cosine t between v and z, ``m = E sqrt(r^2 + rho^2 + 2 r rho t)``.
+    ``sqrt(1 + s) <= 1 + s/2 - s^2/8 + s^3/16`` and ``E t^2 = 1/d`` imply
     ``m <= E[h - r^2 rho^2 / (2 d h^3)]`` with ``h^2 = r^2 + rho^2``, one integral over the
-    law of r. While rho is small, the leakage is about ``rho^2 / (2 d)``: as for Gaussian
+    law of r. For small rho, the leakage is about ``rho^2 / (2 d)``, as for Gaussian
     noise of ``d / (d + 1)`` times the energy. For d = 1, ``m = rho + exp(-rho)``.
 
-    The mean square, ``E||z + v||^2 <= L^2 + d (d + 1) scale^2``: the entropy is largest for a
-    Gaussian. This is the better one where rho is large.
+    Mean square, ``E||z + v||^2 <= L^2 + d (d + 1) scale^2``: the entropy is largest for a
+    Gaussian. This bound is better for large rho.
 
-    The answer is also ``2 rho``-locally differentially private. What follows from that alone,
-    `~skdp.linear_model.papers.pure_leakage`, is never less than the first bound, and d times as
-    much while rho is small.
+    The answer is also ``2 rho``-locally differentially private. The bound from this property
+    alone, `~skdp.linear_model.papers.pure_leakage`, is never less than the first bound, and d
+    times as large for small rho.
 
     Examples
     --------
@@ -244,7 +245,7 @@ def k_norm_leakage(*, dimension: int, lipschitz: float, scale: float) -> float:
 
 @plain_arguments
 def k_norm_scale(*, dimension: int, lipschitz: float, nats: float) -> float:
-    """Scale with which `k_norm_leakage` is at most ``nats``.
+    """Return the scale at which `k_norm_leakage` is at most ``nats``.
 
     Parameters
     ----------
@@ -285,12 +286,12 @@ def k_norm_scale(*, dimension: int, lipschitz: float, nats: float) -> float:
 
 @plain_arguments
 def implied_mu(*, lipschitz: float, sigma: float) -> float:
-    """Gaussian differential privacy of one answer with Gaussian noise.
+    """Return the Gaussian differential privacy of one answer with Gaussian noise.
 
     Parameters
     ----------
     lipschitz : float
-        Bound on the norm before noise; two users differ by at most twice as much. For a
+        Bound on the norm before noise. Two users differ by at most twice this bound. For a
         centred loss value it is ``F / 2``.
 
     sigma : float
@@ -311,7 +312,7 @@ def implied_mu(*, lipschitz: float, sigma: float) -> float:
 
 @plain_arguments
 def implied_mu_of_budget(*, dimension: int, nats: float) -> float:
-    """Local Gaussian differential privacy that the noise of `gaussian_sigma` brings.
+    """Return the local Gaussian differential privacy of the noise of `gaussian_sigma`.
 
     Parameters
     ----------
@@ -322,8 +323,8 @@ def implied_mu_of_budget(*, dimension: int, nats: float) -> float:
     Returns
     -------
     float
-        ``sqrt(4 d (exp(2 C / d) - 1))``, at least ``sqrt(8 C)``: a small leakage on average is a
-        weak promise to each single user.
+        ``sqrt(4 d (exp(2 C / d) - 1))``, at least ``sqrt(8 C)``: a small average leakage is a
+        weak guarantee for each single user.
 
     Examples
     --------
@@ -502,7 +503,7 @@ def _guarantee(
 
 @plain_arguments
 def scalar_leakage(*, value_range: float, sigma: float) -> float:
-    """Leakage of one centred loss value with Gaussian noise.
+    """Return the leakage of one centred loss value with Gaussian noise.
 
     Parameters
     ----------
@@ -514,8 +515,8 @@ def scalar_leakage(*, value_range: float, sigma: float) -> float:
     Returns
     -------
     float
-        ``(1/2) ln(1 + F^2 / (4 sigma^2))`` nats. The direction is drawn without looking at the
-        loss and multiplied after the noise, so that it adds nothing.
+        ``(1/2) ln(1 + F^2 / (4 sigma^2))`` nats. The direction is independent of the loss and
+        multiplied after the noise, so it adds no leakage.
 
     Examples
     --------
@@ -528,7 +529,7 @@ def scalar_leakage(*, value_range: float, sigma: float) -> float:
 
 @plain_arguments
 def scalar_sigma(*, value_range: float, nats: float) -> float:
-    """Standard deviation with which `scalar_leakage` is at most ``nats``, rounded up.
+    """Return the standard deviation at which `scalar_leakage` is at most ``nats``, rounded up.
 
     Parameters
     ----------
@@ -549,7 +550,7 @@ def scalar_sigma(*, value_range: float, nats: float) -> float:
 
 @plain_arguments
 def laplace_leakage(*, value_range: float, scale: float) -> float:
-    """Leakage of one centred loss value with Laplace noise; the energy is ``2 scale^2``.
+    """Return the leakage of one centred loss value with Laplace noise of energy ``2 scale^2``.
 
     Parameters
     ----------
@@ -574,7 +575,7 @@ def laplace_leakage(*, value_range: float, scale: float) -> float:
 
 @plain_arguments
 def laplace_scale(*, value_range: float, nats: float) -> float:
-    """Scale with which `laplace_leakage` is at most ``nats``, rounded up.
+    """Return the scale at which `laplace_leakage` is at most ``nats``, rounded up.
 
     Parameters
     ----------
@@ -597,7 +598,7 @@ def laplace_scale(*, value_range: float, nats: float) -> float:
 def vector_leakage(
     *, dimension: int, value_range: float, exploration: float, sigma: float
 ) -> float:
-    """Leakage of the gradient estimate ``(d/delta) (value - F/2) e`` with Gaussian noise.
+    """Return the leakage of the estimate ``(d/delta) (value - F/2) e`` with Gaussian noise.
 
     Parameters
     ----------
@@ -607,7 +608,7 @@ def vector_leakage(
         F, see `scalar_leakage`.
 
     exploration : float
-        Distance delta at which the loss was asked.
+        Distance delta at which the loss is evaluated.
 
     sigma : float
         Standard deviation of the noise in each coordinate.
@@ -615,8 +616,8 @@ def vector_leakage(
     Returns
     -------
     float
-        ``(1/2) ln(1 + A^2 / sigma^2)`` nats with the amplitude ``A = d F / (2 delta)``: the
-        direction e says nothing about the loss, and given e the signal has one dimension.
+        ``(1/2) ln(1 + A^2 / sigma^2)`` nats with the amplitude ``A = d F / (2 delta)``. The
+        direction e is independent of the loss. Given e, the signal has one dimension.
 
     Examples
     --------
@@ -629,7 +630,7 @@ def vector_leakage(
 
 @plain_arguments
 def vector_sigma(*, dimension: int, value_range: float, exploration: float, nats: float) -> float:
-    """Standard deviation with which `vector_leakage` is at most ``nats``, rounded up.
+    """Return the standard deviation at which `vector_leakage` is at most ``nats``, rounded up.
 
     Parameters
     ----------
@@ -640,8 +641,8 @@ def vector_sigma(*, dimension: int, value_range: float, exploration: float, nats
     Returns
     -------
     float
-        Proportional to ``1 / exploration``. Noise that did not grow while exploration shrinks
-        would leak ever more.
+        Proportional to ``1 / exploration``. With constant noise, the leakage would grow as
+        exploration shrinks.
 
     Examples
     --------
@@ -663,7 +664,7 @@ def _amplitude(dimension: int, value_range: float, exploration: float) -> float:
 def bandit_noise(
     *, dimension: int, nats: float, perturbation: str = "scalar", noise: str = "gaussian"
 ) -> float:
-    """Energy of the noise of a budget over the squared amplitude of what it hides.
+    """Return the noise energy for a budget, divided by the squared signal amplitude.
 
     Parameters
     ----------

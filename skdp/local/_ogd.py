@@ -4,8 +4,8 @@ The learner keeps ``theta_t``, minus the sum of the noisy gradients so far, and 
 
     w_t = min(eta_t, radius / ||theta_t||) theta_t,
 
-the projection of ``eta_t theta_t``. Only the scalar in front is ever computed. With noise that is
-fed back, everything the learner holds is released.
+the projection of ``eta_t theta_t``. Only the scalar factor is computed. With noise that is fed
+back, the whole state of the learner is released.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A device that sends values of a loss. Its promise is in ``local/_messages.py``."""
+"""Device that sends loss values. ``local/_messages.py`` has its guarantee."""
 
 import math
 
@@ -8,19 +8,20 @@ from skdp.local._base import LossPrivatizer, numbers
 
 
 class ValuePrivatizer(LossPrivatizer):
-    """Turn a loss into a noisy value, on a device: bandit feedback.
+    """Release noisy loss values on a device (bandit feedback).
 
-    Privacy: the value is clipped to ``[0, value_range]`` and centred, so that Gaussian noise of
-    standard deviation ``scale`` leaks at most ``(1/2) ln(1 + value_range^2 / (4 scale^2))`` nats,
-    and satisfies local Gaussian differential privacy with ``mu = value_range / scale``. With
-    K-norm noise, which is Laplace noise here, it is ``value_range / scale``-differential privacy.
+    Privacy: the value is clipped to ``[0, value_range]`` and centred. With Gaussian noise of
+    standard deviation ``scale``, a release leaks at most
+    ``(1/2) ln(1 + value_range^2 / (4 scale^2))`` nats and satisfies local Gaussian differential
+    privacy with ``mu = value_range / scale``. K-norm noise is Laplace noise here and gives
+    ``value_range / scale``-local differential privacy.
 
-    The paper adds noise to the vector ``(d / delta) value e`` (see `OnePointPrivatizer`). As the
-    direction ``e`` does not depend on the record, noise on the value alone leaks no more,
-    and of the noise that reaches the learner only one part in d is left.
+    The paper adds noise to the vector ``(d / delta) value e`` (see `OnePointPrivatizer`). The
+    direction ``e`` does not depend on the record. Noise on the value alone therefore leaks no
+    more, and reduces the noise energy by a factor of d.
 
-    Each release is one contribution and costs the guarantee again; nothing here counts them. The
-    time that a call takes is not covered.
+    Each release is one contribution and costs the guarantee again. This class does not count
+    releases. The running time of a call is not covered.
 
     Parameters
     ----------
@@ -28,10 +29,10 @@ class ValuePrivatizer(LossPrivatizer):
         Standard deviation of Gaussian noise, or scale of Laplace noise.
 
     value_range : float
-        Largest value.
+        Upper bound to which values are clipped.
 
     noise, loss, width, x_norm, y_bounds, fit_intercept, constant
-        As for `GradientPrivatizer`; all but the noise are for `release` only.
+        As for `GradientPrivatizer`. All except ``noise`` apply to `release` only.
 
     Examples
     --------
@@ -42,12 +43,12 @@ class ValuePrivatizer(LossPrivatizer):
 
     @property
     def step(self):
-        """Messages are multiples of this power of two."""
+        """Power of two of which all messages are multiples."""
         return grid_below(self.half_range, VALUE_BITS)
 
     @property
     def apart(self):
-        """Largest distance of two values."""
+        """Largest distance between two values."""
         # A centred value is at most half the range in size, on either side.
         return 2.0 * self.half_range
 
@@ -76,12 +77,12 @@ class ValuePrivatizer(LossPrivatizer):
         return send
 
     def release_value(self, value, *, random_state=None):
-        """Noisy value, minus the middle of the range.
+        """Return the noisy value, minus the middle of the range.
 
         Parameters
         ----------
         value : float
-            What the point cost the user.
+            Loss of the user at the query point.
 
         random_state : None, int, RandomState, Generator or NoiseSource, default=None
             None draws from the operating system; anything else is for tests.
@@ -96,12 +97,12 @@ class ValuePrivatizer(LossPrivatizer):
         return self._sender(1, random_state=random_state)(value)
 
     def release(self, point, x, y, *, random_state=None):
-        """Noisy loss of a record of linear regression at a point.
+        """Return the noisy loss of a linear-regression record at a point.
 
         Parameters
         ----------
         point : array-like of shape (n_features + fit_intercept,)
-            From the learner.
+            Query point sent by the learner.
 
         x : array-like of shape (n_features,)
 

@@ -1,4 +1,4 @@
-"""Clipping, noise and selections: releases on a public lattice, safe in floating point."""
+"""Clipping, additive noise and private selection, safe in floating point."""
 
 from skdp._recording import Kept, Perturbed, Released, Selected, released_values
 from skdp.mechanisms._additive import (

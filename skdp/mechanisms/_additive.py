@@ -1,4 +1,4 @@
-"""Clipping, additive noise (Laplace, K-norm, Gaussian), and the call that releases go through."""
+"""Clipping, additive noise (Laplace, K-norm, Gaussian), and the common release function."""
 
 import math
 import os
@@ -25,17 +25,17 @@ from skdp.privacy import ApproxDP, GaussianDP, Guarantee, gaussian_scale
 
 
 def row_norms(X: Any) -> np.ndarray:
-    """Euclidean norm of each row; no row has a say in the norm of another.
+    """Return the Euclidean norm of each row, computed from that row alone.
 
     Parameters
     ----------
     X : {ndarray, CSR matrix or array} of shape (n_samples, n_features)
-        Repeated entries of a sparse matrix count by their sum.
+        Duplicate entries of a sparse matrix are summed.
 
     Returns
     -------
     ndarray of shape (n_samples,)
-        In double precision; NaN where a row holds one.
+        Norms in double precision; NaN for a row with a NaN.
     """
     relative, exponents = _split_norms(_canonical(X))
     with np.errstate(over="ignore"):
@@ -90,10 +90,9 @@ def _by_row(operation: np.ufunc, X: Any, numbers: np.ndarray) -> Any:
 
 @plain_arguments
 def clip_rows(X: Any, norm: float) -> Any:
-    """Scale rows longer than ``norm`` back onto the ball of that radius.
+    """Scale rows whose norm exceeds ``norm`` down to that norm.
 
-    Each row is treated alone and the map does not expand distances, so that clipping costs
-    no privacy.
+    Each row is clipped alone and distances do not grow, so clipping costs no privacy.
 
     Parameters
     ----------
@@ -106,9 +105,9 @@ def clip_rows(X: Any, norm: float) -> Any:
     Returns
     -------
     same type as X
-        A copy if a row was too long or entries were repeated, and ``X`` itself otherwise.
-        Norms exceed ``norm`` by rounding at most. Integers become floats, and single
-        precision stays.
+        A copy if a row was clipped or entries were duplicated, and ``X`` itself otherwise.
+        Norms exceed ``norm`` at most by rounding. Integers become floats; single precision
+        is kept.
 
     Examples
     --------
@@ -122,7 +121,7 @@ def clip_rows(X: Any, norm: float) -> Any:
     X = _canonical(X)
     relative, exponents = _split_norms(X)
     if not np.isfinite(relative).all():
-        raise ValueError("X must be finite to be clipped.")
+        raise ValueError("X must be finite to be clipped; got NaN or infinity.")
     with np.errstate(over="ignore"):
         is_long = np.ldexp(relative, exponents) > norm
     if not is_long.any():
@@ -140,12 +139,12 @@ _LARGEST = 2**53  # integers up to here are exact in a float
 
 @dataclass(frozen=True)
 class Lattice:
-    """Multiples of a power of two, with the sensitivity of a value rounded to them.
+    """Public grid of multiples of a power of two, with the sensitivity of rounded values.
 
     Parameters
     ----------
     step : float
-        A power of two, so that multiples are exact floats.
+        Power of two, so that multiples are exact floats.
 
     sensitivity : float
         Largest change of the rounded value between neighbours.
@@ -178,7 +177,7 @@ class Lattice:
             Norm of the sensitivity.
 
         error : float, default=0.0
-            Certified distance, in the same norm, of the computed from the exact value.
+            Certified distance, in the same norm, between the computed and the exact value.
 
         Returns
         -------
@@ -210,7 +209,7 @@ class Lattice:
         """
         value = np.asarray(value, dtype=np.float64)
         if not np.isfinite(value).all():
-            raise ValueError("value must be finite to be released.")
+            raise ValueError("value must be finite to be released; got NaN or infinity.")
         # Clamping before the noise does not expand distances, after it is post-processing.
         limit = _LARGEST * self.step
         whole = np.rint(value.clip(-limit, limit) / self.step).astype(np.int64)
@@ -223,19 +222,21 @@ KINDS = ("laplace", "k_norm", "gaussian")
 
 @dataclass(frozen=True)
 class NoiseLaw:
-    """Law of additive noise for a sensitivity of 1, with what one release under it satisfies.
+    """Law of additive noise for a sensitivity of 1, with the guarantee of one release.
 
     Parameters
     ----------
     kind : {"laplace", "k_norm", "gaussian"}
-        Laplace noise in each coordinate, for a sensitivity in l1 norm; noise of density
-        proportional to ``exp(-norm / scale)``, and Gaussian noise, for one in l2 norm.
+        "laplace" is Laplace noise in each coordinate, for an l1 sensitivity. "k_norm" is noise
+        with density proportional to ``exp(-norm / scale)``, and "gaussian" is Gaussian noise,
+        both for an l2 sensitivity.
 
     scale : float
-        Of the law, or standard deviation in a coordinate. What is drawn has a little more.
+        Scale of the law; for Gaussian noise, the standard deviation of a coordinate. The noise
+        drawn has a slightly larger scale.
 
     guarantee : ApproxDP or GaussianDP
-        Pure, or Gaussian.
+        Guarantee of one release, pure or Gaussian.
 
     Examples
     --------
@@ -258,15 +259,15 @@ class NoiseLaw:
     @classmethod
     @plain_arguments
     def of(cls, kind: str, guarantee: Guarantee) -> "NoiseLaw":
-        """Law of a kind that meets ``guarantee`` in one release.
+        """Return the law of a given kind that meets ``guarantee`` in one release.
 
         Parameters
         ----------
         kind : {"laplace", "k_norm", "gaussian"}
 
         guarantee : ApproxDP or GaussianDP
-            An `ApproxDP` with a positive delta takes Gaussian noise by its
-            :meth:`~skdp.privacy.ApproxDP.gaussian_target`, other noise by its epsilon.
+            For an `ApproxDP` with a positive delta, Gaussian noise is calibrated to its
+            :meth:`~skdp.privacy.ApproxDP.gaussian_target` and other noise to its epsilon.
         """
         one_of(KINDS, kind=kind)
         if kind == "gaussian":
@@ -288,7 +289,7 @@ class NoiseLaw:
     @classmethod
     @plain_arguments
     def meeting(cls, guarantee: Guarantee, *, size: int) -> "NoiseLaw":
-        """Quieter law for a sensitivity in l2 norm: K-norm, or Gaussian if that is allowed.
+        """Return the law with less noise for an l2 sensitivity: K-norm, or Gaussian if allowed.
 
         Parameters
         ----------
@@ -306,9 +307,9 @@ class NoiseLaw:
         return pure if pure.level(size) < gaussian.level(size) else gaussian
 
     def repeated(self, n_releases: int) -> "NoiseLaw":
-        """Law of each of several releases that together satisfy the guarantee.
+        """Return the law of each of several releases that together satisfy the guarantee.
 
-        Pure guarantees add up; Gaussian ones by the root of summed squares.
+        Pure epsilons add up; the mus of Gaussian guarantees add up in squares.
         """
         positive_int(n_releases=n_releases)
         share = math.sqrt(n_releases) if self.kind == "gaussian" else float(n_releases)
@@ -321,15 +322,15 @@ class NoiseLaw:
 
     @property
     def order(self) -> int:
-        """Norm of the sensitivity: 1 or 2."""
+        """Order of the sensitivity norm: 1 or 2."""
         return 1 if self.kind == "laplace" else 2
 
     def energy(self, size: int) -> float:
-        """Mean squared norm of the noise of ``size`` numbers."""
+        """Return the mean squared norm of the noise of ``size`` numbers."""
         return size * self._variance(size) * self.scale**2
 
     def level(self, size: int) -> float:
-        """Root mean square in a coordinate."""
+        """Return the root mean square of the noise in a coordinate."""
         return math.sqrt(self._variance(size)) * self.scale
 
     def _variance(self, size: int) -> float:
@@ -337,21 +338,21 @@ class NoiseLaw:
         return {"gaussian": 1.0, "laplace": 2.0, "k_norm": size + 1.0}[self.kind]
 
     def refining(self, target: ApproxDP) -> ApproxDP | GaussianDP | None:
-        """What stands behind ``target`` where this law meets it; None if it says no more."""
+        """Return this law's guarantee if it refines ``target``; None if it adds nothing."""
         return None if target.delta == 0.0 else self.guarantee
 
     def on(self, lattice: Lattice, size: int, purpose: str = "") -> GridNoise:
-        """Noise of many releases of ``size`` numbers each, on one lattice.
+        """Return the noise of many releases of ``size`` numbers each, on one lattice.
 
         Parameters
         ----------
         lattice : Lattice
-            Its sensitivity is that of one release.
+            Lattice with the sensitivity of one release.
 
         size : int
 
         purpose : str, default=""
-            Of the releases, in words.
+            Description of the releases.
         """
         scale = self.scale * lattice.sensitivity * UP
         grid = self.kind, scale, lattice.step, size, lattice.sensitivity, self
@@ -366,7 +367,7 @@ class NoiseLaw:
         sensitivity: float,
         purpose: str = "",
     ) -> np.ndarray:
-        """Release one vector that is on a grid, whose sensitivity no other shares.
+        """Release one vector on a grid with its own sensitivity.
 
         Parameters
         ----------
@@ -376,12 +377,12 @@ class NoiseLaw:
         source : NoiseSource
 
         step : float
-            Of the grid, a power of two.
+            Step of the grid, a power of two.
 
         sensitivity : float
 
         purpose : str, default=""
-            In words, for the account of the fit.
+            Description of the release, for the account of the fit.
 
         Returns
         -------
@@ -394,12 +395,12 @@ class NoiseLaw:
     def made(
         self, exact: np.ndarray, noisy: np.ndarray, lattice: Lattice, declared: float, purpose: str
     ) -> np.ndarray:
-        """Account for a release that is made, whose declared sensitivity is that before rounding.
+        """Record a release, whose declared sensitivity is that before rounding.
 
         Returns
         -------
         ndarray
-            What goes on as released.
+            Released value.
         """
         scale = self.scale * lattice.sensitivity * UP
         bounds: dict[str, Any] = dict(scale=scale, sensitivity=declared, law=self)
@@ -407,7 +408,7 @@ class NoiseLaw:
         return recorded(Released, noisy, asked=exact, released=noisy, step=lattice.step, **bounds)
 
     def draw(self, source: NoiseSource, n: int, size: int, steps: float) -> np.ndarray:
-        """Noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
+        """Draw the noise of ``n`` releases of ``size`` numbers each, in steps of a lattice.
 
         Parameters
         ----------
@@ -436,37 +437,37 @@ def release(
     random_state: Any = None,
     purpose: str = "",
 ) -> np.ndarray:
-    """Release a value with noise of ``law``: the one call through which every release passes.
+    """Release a value with noise of ``law``. Every noisy release uses this function.
 
-    Privacy: the result satisfies ``law.guarantee`` provided that two neighbouring data sets move
-    ``value`` by at most ``sensitivity`` in the norm of the law. The caller must ensure that bound,
-    usually by clipping. The release lives on a public lattice, so that the low bits of a float
-    reveal nothing; rounding is part of the sensitivity.
+    Privacy: the result satisfies ``law.guarantee`` provided that ``value`` changes by at most
+    ``sensitivity`` in the norm of the law between neighbouring data sets. The caller must ensure
+    this bound, usually by clipping. The result is on a public lattice, so the low bits of a
+    float reveal nothing. The sensitivity includes rounding to the lattice.
 
     Parameters
     ----------
-    value : array-like of any shape, or a sum that knows its error
+    value : array-like of any shape, or a sum with its error
         Exact answer. It must not be released in any other way. A sum has ``total`` and ``error``,
-        as `~skdp.learner.exact_sum` returns it.
+        as returned by `~skdp.learner.exact_sum`.
 
     law : NoiseLaw
 
     sensitivity : float
-        Largest change between neighbours, in the norm of the law.
+        Largest change of the exact answer between neighbours, in the norm of the law.
 
     error : float, default=None
-        Certified distance of ``value`` from the exact answer, in the same norm. ``sensitivity``
-        is that of the exact answer; who records releases hears of their sum, twice the error.
-        None is for integers, whose error is 0, and for sums that know theirs.
+        Certified distance of ``value`` from the exact answer, in the same norm. Recorded releases
+        report the sensitivity plus twice the error. None is for integers, whose error is 0, and
+        for sums with an error of their own.
 
     lattice : Lattice, default=None
-        That of ``Lattice.for_sensitivity`` for these numbers, if there are many such releases.
+        Result of ``Lattice.for_sensitivity`` for these numbers, to reuse in many releases.
 
     random_state : None, int, RandomState, Generator or NoiseSource, default=None
         None draws from the operating system; anything else is for tests.
 
     purpose : str, default=""
-        What is released, in words, for the account of the fit. Public.
+        Description of the release, for the account of the fit. Public.
 
     Returns
     -------
@@ -476,8 +477,8 @@ def release(
     Raises
     ------
     ValueError
-        If a value of floats comes without an error: a sum of floats has a rounding error, which
-        depends on all rows.
+        If floats are given without an error. The rounding error of a sum of floats depends on
+        all rows.
     """
     if hasattr(value, "total"):
         value, error = value.total, value.error
@@ -485,8 +486,8 @@ def release(
         error = 0.0
     if error is None:
         raise ValueError(
-            "error must be the certified distance of floats from the exact answer: 0 for numbers "
-            "without a rounding error, and that of the sum for a sum of floats; got None."
+            "error must be the certified distance of floats from the exact answer: 0 without "
+            "rounding errors, the error of the sum for a sum of floats; got None."
         )
     value = np.asarray(value, dtype=np.float64)
     if lattice is None:
@@ -503,8 +504,8 @@ def check_noise(level: float, size: int) -> None:
     """Refuse noise that no integer of the lattice could hold; ``level`` is for sensitivity 1."""
     if 1000.0 * level * math.sqrt(size) > 2.0**50:
         raise ValueError(
-            "epsilon must be larger: the noise would not fit into the 53 bits of a float. With "
-            "release='query', fewer n_queries need less noise."
+            "epsilon must be larger: the noise does not fit into the 53 bits of a float. With "
+            "release='query', a smaller n_queries needs less noise."
         )
 
 
@@ -517,9 +518,9 @@ def check_memory(needed: float, rule: str, given: str | None = "") -> None:
     if needed <= available:
         return
     if given is None:
-        raise ValueError(f"{rule}: the fit would take more memory than this machine has.")
+        raise ValueError(f"{rule}: the fit needs more memory than this machine has.")
     raise ValueError(
-        f"{rule}: the fit would take {needed / 2**30:.0f} GiB of the "
+        f"{rule}: the fit needs {needed / 2**30:.0f} GiB of the "
         f"{available / 2**30:.0f} GiB of this machine{given}."
     )
 
@@ -563,7 +564,7 @@ def refuse_span(n_steps: float, size: int, target: ApproxDP | GaussianDP) -> Non
         else:
             got = short_repr(target.epsilon)
         raise ValueError(
-            f"epsilon must be larger for {size} coefficients: the noise would not fit into "
+            f"epsilon must be larger for {size} coefficients: the noise does not fit into "
             f"the 53 bits of a float; got {got}."
         )
 
@@ -625,8 +626,8 @@ def k_norm_mechanism(
 ) -> np.ndarray:
     """Release ``value`` with noise of density proportional to ``exp(-||b||_2 / scale)``.
 
-    The norm of the noise has a Gamma distribution and its direction is uniform: the pure
-    mechanism for an l2 sensitivity.
+    This is the pure mechanism for an l2 sensitivity. The norm of the noise has a Gamma
+    distribution and its direction is uniform.
 
     Privacy: as for `gaussian_mechanism`. The result satisfies pure
     ``guarantee.epsilon``-differential privacy.
@@ -634,7 +635,7 @@ def k_norm_mechanism(
     Parameters
     ----------
     value, l2_sensitivity, guarantee, error, random_state
-        As for `gaussian_mechanism`, the guarantee an ApproxDP whose epsilon is met.
+        As for `gaussian_mechanism`. ``guarantee`` is an `ApproxDP` whose epsilon is met.
 
     Returns
     -------
@@ -671,10 +672,10 @@ def gaussian_mechanism(
 ) -> np.ndarray:
     """Release ``value`` with Gaussian noise in every coordinate.
 
-    Privacy: the result satisfies ``guarantee`` provided that two neighbouring data sets move
-    ``value`` by at most ``l2_sensitivity`` in l2 norm. The caller must ensure that bound, usually
-    by clipping; nothing here can check it. The release lives on a public lattice, so that the low
-    bits of a float reveal nothing; rounding is part of the sensitivity.
+    Privacy: the result satisfies ``guarantee`` provided that ``value`` changes by at most
+    ``l2_sensitivity`` in l2 norm between neighbouring data sets. The caller must ensure this
+    bound, usually by clipping; this function cannot check it. The result is on a public lattice,
+    so the low bits of a float reveal nothing. The sensitivity includes rounding to the lattice.
 
     Parameters
     ----------
@@ -722,10 +723,10 @@ def additive_mechanism(
     error: float = 0.0,
     random_state: Any = None,
 ) -> np.ndarray:
-    """Release ``value`` with the quieter of K-norm and Gaussian noise for ``guarantee``.
+    """Release ``value`` with K-norm or Gaussian noise, whichever adds less noise.
 
-    Privacy: as `k_norm_mechanism` and `gaussian_mechanism`; the choice looks at the
-    dimension and the guarantee only.
+    Privacy: as for `k_norm_mechanism` and `gaussian_mechanism`. The choice depends only on the
+    dimension and the guarantee.
 
     Parameters
     ----------

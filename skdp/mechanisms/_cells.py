@@ -1,4 +1,4 @@
-"""Public cells of a column, and how many of its values are below each edge."""
+"""Public cells of a column, and the number of its values below each edge."""
 
 import math
 from typing import Any
@@ -78,8 +78,8 @@ def cell_edges(search_range: tuple[float, float], n_cells: int) -> np.ndarray:
     edges[0], edges[-1] = low, high
     if not np.all(np.diff(edges) > 0.0):
         raise ValueError(
-            f"n_cells must be few enough for floats to tell {short_repr(search_range)} so finely "
-            f"apart; got {n_cells}."
+            f"n_cells must be smaller: floats cannot resolve that many cells of "
+            f"{short_repr(search_range)}; got {n_cells}."
         )
     edges.setflags(write=False)
     return edges
@@ -107,7 +107,7 @@ def checked_ranges(search_range: Any, n_columns: int) -> tuple[tuple[float, floa
         pairs = np.broadcast_to(pairs, (n_columns, 2))
     if pairs.shape != (n_columns, 2):
         raise ValueError(
-            f"search_range must be (low, high), or one such pair for each of {n_columns} columns; "
+            f"search_range must be (low, high), or one pair for each of {n_columns} columns; "
             f"got {short_repr(search_range)}."
         )
     for low, high in pairs.tolist():
@@ -115,6 +115,6 @@ def checked_ranges(search_range: Any, n_columns: int) -> tuple[tuple[float, floa
         if not (low < high and 1.0 / _LARGEST <= farthest <= _LARGEST):
             raise ValueError(
                 "search_range must be (low, high) with low < high, both finite, and the larger "
-                f"from 1e-300 to 1e300 in absolute value; got {short_repr((low, high))}."
+                f"absolute value from 1e-300 to 1e300; got {short_repr((low, high))}."
             )
     return tuple((low + 0.0, high + 0.0) for low, high in pairs.tolist())

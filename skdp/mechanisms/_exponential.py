@@ -1,4 +1,4 @@
-"""The exponential mechanism, whose law is exact: the one call through which selections pass."""
+"""Exponential mechanism with exact sampling, used by every private selection."""
 
 import math
 from collections.abc import Hashable, Mapping
@@ -37,11 +37,11 @@ def select(
     """Select candidates with probabilities proportional to ``exp(epsilon / spread * utility)``.
 
     Privacy: each selection has a bounded range of ``epsilon``, hence it is
-    ``epsilon``-differentially private, provided that between neighbouring data sets the change of
-    its utilities differs by at most ``spread`` from one candidate to another. That is twice the
-    largest change where utilities go up and down, and once where they all go the same way. The
-    law is exact: digits of a uniform number are drawn until they tell the candidate, in
-    multiple precision where floats do not tell.
+    ``epsilon``-differentially private, provided that the changes of any two utilities between
+    neighbouring data sets differ by at most ``spread``. ``spread`` is twice the largest change
+    of a utility in general, and once if all utilities change in the same direction. Sampling is
+    exact: digits of a uniform number are drawn until they determine the candidate, in multiple
+    precision if needed.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def select(
         At most ``2**52`` in absolute value. They must not be released in any other way.
 
     epsilon : float
-        Of each selection.
+        Epsilon of each selection.
 
     spread : int, or array-like of int, shape (n_selections,)
-        Largest change of a utility between neighbours less the least one, in the same units.
+        Largest minus smallest change of a utility between neighbours, in units of utility.
 
     random_state, purpose
         As for `release`.
@@ -60,7 +60,7 @@ def select(
     Returns
     -------
     int, or ndarray of int, shape (n_selections,)
-        Places of the candidates.
+        Indices of the selected candidates.
 
     References
     ----------
@@ -79,18 +79,17 @@ def select(
     numbers = np.asarray(utilities)
     if numbers.dtype.kind not in "iu" or numbers.ndim not in (1, 2) or 0 in numbers.shape:
         raise ValueError(
-            "utilities must be whole numbers of shape (n_candidates,) or (n_selections, "
-            f"n_candidates), not empty; got shape {numbers.shape}, dtype {numbers.dtype}."
+            "utilities must be a non-empty integer array of shape (n_candidates,) or "
+            f"(n_selections, n_candidates); got shape {numbers.shape}, dtype {numbers.dtype}."
         )
     rows = np.atleast_2d(numbers)
     if rows.min() < -_MOST or rows.max() > _MOST:
-        raise ValueError(
-            "utilities must be at most 2**52 in absolute value; a larger one was given."
-        )
+        raise ValueError("utilities must be at most 2**52 in absolute value; got a larger one.")
     spreads = np.broadcast_to(np.asarray(spread), len(rows))
     if spreads.dtype.kind not in "iu" or spreads.min() < 1:
         raise ValueError(
-            f"spread must be a positive int, or one a selection; got {short_repr(spread)}."
+            "spread must be a positive integer, or one for each selection; "
+            f"got {short_repr(spread)}."
         )
     rows = rows.astype(np.int64)
     rates = np.array([_rate(float(epsilon), int(one)) for one in spreads])
@@ -160,11 +159,12 @@ def _exact_place(utilities: np.ndarray, rate: float, uniform: Uniform) -> int:
 
 @plain_arguments
 def n_random_runs(*, eta: float, gamma: float, random_state: Any = None) -> int:
-    """Draw how often a mechanism runs, of which only the best run is released.
+    """Draw the number of runs of a mechanism of which only the best run is released.
 
-    Privacy: the number must not be released, nor limited after it is drawn: the guarantee, a
-    `~skdp.privacy.RandomRunsDP` with the same numbers, rests on its law. That is met exactly:
-    digits of a uniform number are drawn until they tell the number, in multiple precision.
+    Privacy: the number must not be released, and must not be limited after it is drawn. The
+    guarantee, a `~skdp.privacy.RandomRunsDP` with the same ``eta`` and ``gamma``, depends on its
+    law. Sampling is exact: digits of a uniform number are drawn until they determine the
+    number, in multiple precision.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ _NDTR = 1.0 + 1e-12  # far above the error of the normal tail that scipy states
 
 @plain_arguments
 def escape_probability(threshold: float, *, law: NoiseLaw, lattice: Lattice) -> float:
-    """Probability, rounded up, that a count of 1 reaches the threshold.
+    """Return the probability, rounded up, that a noisy count of 1 reaches the threshold.
 
     Parameters
     ----------
@@ -264,24 +264,24 @@ def frequent_names(
     random_state: NoiseSource | Any = None,
     purpose: str = "",
 ) -> tuple[Any, ...]:
-    """Release the names whose noisy counts reach a threshold, and nothing else of the counts.
+    """Release the names whose noisy counts reach a threshold, but not the counts.
 
-    Privacy: a name is released only if the data have it. Where neighbours have the same names, the
-    result satisfies ``law.guarantee`` if their counts differ by at most ``lattice.sensitivity`` in
-    l2 norm. A name that one of them alone has, once, is released with a probability of at most
-    `escape_probability`. The caller must ensure the bound on counts, and an order of the result
-    that does not depend on the data.
+    Privacy: only names in the data are released. If neighbours have the same names, the result
+    satisfies ``law.guarantee`` provided that their counts differ by at most
+    ``lattice.sensitivity`` in l2 norm. A name that occurs once, in only one of the neighbours, is
+    released with probability at most `escape_probability`. The caller must ensure the bound on
+    counts, and an order of the result that does not depend on the data.
 
     Parameters
     ----------
     counts : mapping of hashable to int
-        How often each name is in the data, at least once.
+        Number of occurrences of each name, at least 1.
 
     law : NoiseLaw
-        Gaussian.
+        Gaussian law.
 
     lattice : Lattice
-        With a step of at most 1, so that counts are on it.
+        Lattice with a step of at most 1, so that counts are on it.
 
     threshold : float
         Multiple of the step, above 1. Public.
@@ -292,7 +292,7 @@ def frequent_names(
     Returns
     -------
     tuple
-        In the order of ``counts``, which may be private.
+        Names in the order of ``counts``, which may be private.
 
     References
     ----------
@@ -303,8 +303,8 @@ def frequent_names(
         raise ValueError(f"law must be Gaussian; got {short_repr(law)}.")
     if not threshold > 1.0 or threshold % lattice.step or lattice.step > 1.0:
         raise ValueError(
-            "threshold must be above 1, a multiple of the step of the lattice, which is at most "
-            f"1; got {short_repr(threshold)}."
+            "threshold must be above 1 and a multiple of the step of the lattice, and the step at "
+            f"most 1; got {short_repr(threshold)}."
         )
     asked = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
     noise = law.draw(noise_source(random_state), 1, len(asked), lattice.sensitivity / lattice.step)

@@ -1,4 +1,4 @@
-"""Scores of models on private rows, within a budget."""
+"""Evaluation of models on private rows with differential privacy."""
 
 from skdp.metrics._dp_evaluate import DPScorer, EvaluationPlan, dp_evaluate, make_dp_scorer
 from skdp.metrics._evaluation import Evaluation, EvaluationDisplay, ScoreValue

@@ -1,4 +1,4 @@
-"""Scores of a fitted model on private rows, as one release that is charged."""
+"""Evaluation of a fitted model on private rows within a budget."""
 
 import math
 import warnings
@@ -43,7 +43,7 @@ _LIMIT_CLASSES = 30  # of a confusion matrix that nobody asked for
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What is released of private rows to score a model on them, and what it costs.
+    """Plan of the releases that score a model on private rows, with their cost.
 
     Parameters
     ----------
@@ -51,16 +51,16 @@ class EvaluationPlan:
         Names of scores, or ("auto",).
 
     guarantee : ApproxDP or GaussianDP
-        Of all that is released: pure, or Gaussian.
+        Guarantee of all releases together: pure or Gaussian.
 
     classes : tuple
-        Public labels in order; empty takes those of the estimator.
+        Public labels in order; empty uses those of the estimator.
 
     y_range : checks.TargetRange or None
         Public bounds of the target.
 
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     """
 
     scoring: tuple[str, ...]
@@ -79,7 +79,7 @@ class EvaluationPlan:
         y_bounds: Any = None,
         confidence: float = Evaluation.confidence,
     ) -> Self:
-        """Plan that meets ``target``, from public numbers.
+        """Make a plan that meets ``target``, from public numbers.
 
         Parameters
         ----------
@@ -106,8 +106,8 @@ class EvaluationPlan:
             raise ValueError(f"target must be pure or Gaussian; got {checks.short_repr(target)}.")
         if target.unit == "user" and "average_precision" in names:
             raise ValueError(
-                "scoring must not hold 'average_precision' with groups: it is no sum over users "
-                f"of bounded numbers; got {checks.short_repr(scoring)}."
+                "scoring must not contain 'average_precision' with groups, as it is not a sum of "
+                f"bounded numbers over users; got {checks.short_repr(scoring)}."
             )
         checks.fraction(confidence=confidence)
         labels = () if classes is None else public_classes(None, classes)
@@ -115,7 +115,7 @@ class EvaluationPlan:
         return cls(names, target, labels, y_range, float(confidence))
 
     def names(self, estimator: Any) -> tuple[str, ...]:
-        """Scores of an estimator: what is public of it decides, and no row does."""
+        """Return the scores of an estimator; this depends on public information only."""
         n_classes = 0 if is_regressor(estimator) else len(self.known(estimator))
         offered = offered_scores(estimator, n_classes)
         if self.scoring == ("auto",):
@@ -145,12 +145,12 @@ class EvaluationPlan:
         X : array-like of shape (n_samples, n_features)
 
         y : array-like of shape (n_samples,)
-            Targets outside of the bounds are clipped, labels that are no classes count as missed.
+            Targets outside the bounds are clipped; labels outside ``classes`` count as errors.
 
         noise : NoiseSource
 
         users : Users, default=None
-            Owners of the rows, where the guarantee is for users.
+            Users who own the rows, for a user-level guarantee.
 
         Returns
         -------
@@ -178,7 +178,7 @@ class EvaluationPlan:
         return "gaussian" if isinstance(self.guarantee, GaussianDP) else "laplace"
 
     def noise(self, estimator: Any) -> float:
-        """Typical noise of what is released, in a unit that kinds of noise share."""
+        """Return the typical noise of the release, in a unit shared by all kinds of noise."""
         shares = np.array(list(self._shares(estimator, self.names(estimator)).values()))
         if isinstance(self.guarantee, GaussianDP):
             return float(np.mean(-np.log(self.guarantee.mu * np.sqrt(shares))))
@@ -213,62 +213,62 @@ def dp_evaluate(
     ledger: Any = None,
     random_state: Any = None,
 ) -> Evaluation:
-    """Score a fitted model on private rows, within a budget.
+    """Score a fitted model on private rows with differential privacy.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted: a classifier or a regressor, with or without privacy, or a pipeline that ends with
-        one.
+        Fitted classifier or regressor, private or not, or a pipeline that ends with one.
 
     X : array-like of shape (n_samples, n_features), or source
-        As ``estimator.predict`` takes it, or what `~skdp.rows.row_source` takes.
+        Input of ``estimator.predict`` or of `~skdp.rows.row_source`.
 
     y : array-like of shape (n_samples,) or str
         Labels or targets, or the name of their column in ``X``.
 
     epsilon : float
-        Budget of all scores together.
+        Privacy budget, shared by all scores.
 
     delta : float, default=0.0
-        Where it is positive, noise is Gaussian if that is smaller. A single evaluation mostly has
+        A positive value uses Gaussian noise if that is smaller. A single evaluation usually has
         less noise with ``delta=0``.
 
     scoring : str or list of str, default="auto"
-        Of classifiers "accuracy", "balanced_accuracy", "precision_macro", "recall_macro",
-        "f1_macro", of those with ``predict_proba`` "neg_brier_score" and "neg_log_loss", and for
-        two classes, of the last label in sorted order, "precision", "recall", "f1", "roc_auc" and
-        "average_precision". Of regressors "r2", "neg_mean_absolute_error",
+        For classifiers: "accuracy", "balanced_accuracy", "precision_macro", "recall_macro" and
+        "f1_macro"; with ``predict_proba`` also "neg_brier_score" and "neg_log_loss"; and for two
+        classes, with the last label in sorted order as positive, "precision", "recall", "f1",
+        "roc_auc" and "average_precision". For regressors: "r2", "neg_mean_absolute_error",
         "neg_mean_squared_error" and "neg_root_mean_squared_error". Each is defined as in
-        scikit-learn. The more there are, the less precise is each. "auto" is accuracy, AUC and
-        Brier score, or R^2 and mean absolute and root mean squared errors, with the counts for
-        pictures.
+        scikit-learn. Each additional score makes the others less precise. "auto" is accuracy, AUC
+        and Brier score, or R^2, mean absolute error and root mean squared error, with the counts
+        for plots.
 
     classes : list of labels, default=None
-        Public. None takes ``estimator.classes_``.
+        Public labels. None uses ``estimator.classes_``.
 
     y_bounds : (float, float), default=None
-        Public bounds of the target, to which targets and predictions are clipped. None takes
-        those of the estimator.
+        Public bounds of the target; targets and predictions are clipped to them. None uses those
+        of the estimator.
 
     groups : array-like of shape (n_samples,) or str, default=None
-        Id of the user who owns each row, or the name of their column. Each user then counts the
-        same, with the mean over their rows, and the guarantee covers all rows of one. None
-        protects single rows.
+        User ID of each row, or the name of the ID column. Each user then has the same weight, with
+        the mean over their rows, and the guarantee covers all rows of one user. None protects
+        single rows.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        With "add-remove" the number of rows, or of users, is private, and part of the release.
+        Neighbouring relation. Under "add-remove" the number of rows, or of users, is private and
+        part of the release.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the rows are looked at.
+        Ledger that is charged before the rows are used.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws from the operating system; anything else is for tests.
+        None draws noise from the operating system; any other value is for tests.
 
     Returns
     -------
     Evaluation
-        ``values`` by name, each with an interval, ``guarantee_``, and ``plot``.
+        Scores with intervals in ``values``, the ``guarantee_``, and a ``plot`` method.
 
     Raises
     ------
@@ -276,55 +276,53 @@ def dp_evaluate(
         If the estimator is not fitted.
 
     ValueError
-        If a scoring has no bounded range for this estimator, ``classes`` does not list each label
-        of ``y``, the estimator answers by query, or average precision is asked for with
-        ``groups``. Nothing was charged then.
+        If a scoring has no bounded range for this estimator, if ``classes`` lacks a label of
+        ``y``, if the estimator answers by query, or if average precision is requested with
+        ``groups``. Nothing is charged then.
 
     See Also
     --------
-    make_dp_scorer : The same as ``scoring`` of scikit-learn's utilities.
+    make_dp_scorer : Scorer for the ``scoring`` parameter of scikit-learn.
 
     Notes
     -----
-    **Privacy.** The guarantee is for the rows in ``X`` and ``y``, whatever the model. It says
-    nothing about the rows that the model was fitted to. If some rows are in both, the costs of the
-    fit and of the evaluation add up, which a ledger shared by both counts, and scores are those of
-    a model on its own training rows.
+    **Privacy.** The guarantee protects the rows in ``X`` and ``y``, for any model. It says nothing
+    about the rows that the model was fitted to. If some rows are in both, the costs of the fit and
+    of the evaluation add up; a shared ledger counts both. The scores are then training scores.
 
-    With ``groups`` the guarantee is for users, whether or not the model was fitted with groups. In
-    what follows a user then stands for a row: sums are of the means over the rows of each user,
-    and counts of their shares in each cell, rounded down to multiples of 1 / 1024. So scores are
-    weighted by users: an accuracy is the mean of the users' own accuracies, and a rate or an AUC
-    has the weight one over the number of the owner's rows for each row. Replacing, adding or
-    removing all rows of a user moves these numbers no farther than a single row moves those of
-    rows. Intervals are for users who are sampled with all their rows; where the rows of a user
-    tell different things, those that follow from counts are wider than needed. Average precision
-    is no such sum, and is refused.
+    With ``groups`` the guarantee protects users, whether or not the model was fitted with groups.
+    Users then replace rows in the following text: sums are over the means of the rows of each
+    user, and counts are over the fractions of their rows in each cell, rounded down to multiples
+    of 1 / 1024. Scores are therefore weighted by users: an accuracy is the mean of the users'
+    accuracies, and in a rate or an AUC each row has weight 1 / (number of rows of its user).
+    Replacing, adding or removing all rows of a user changes these numbers by no more than a single
+    row changes those of rows. Intervals assume that users are sampled with all their rows. If the
+    rows of a user differ, intervals computed from counts are wider than needed. Average precision
+    is not such a sum and raises an error.
 
-    What is released are noisy sums and counts. Means of losses are sums of numbers in [0, 1],
-    which a row moves by 1 at most. A log-loss above 5, which is that of a probability of 0.0067,
-    counts as 5, and residuals are in units of the range of ``y_bounds``. AUC takes counts of 16
-    bins of probabilities, of each class, to estimate how each row moves it, and then a sum of
-    these numbers. To first order it has only the noise of the sum, about ``4 / (epsilon * n)`` for
-    ``n`` rows of the smaller class, and no error from the bins. Where there are no probabilities,
-    four times the ``decision_function`` stands for their logit. Precision, recall, F1 and balanced
-    accuracy follow from one released confusion matrix. Average precision takes the sum of the
-    precisions at the scores of positive rows, which a row moves by ``1 + 1/2 + ... + 1 / n`` at
-    most, and the number of positive rows. R^2 takes the mean of the target, and sums of squared
-    deviations from it and of squared residuals. What the model says of a row must
-    depend on that row alone. It is asked about blocks of 1,024 rows, the last of them filled up,
-    as matrix products have other code for blocks of other sizes. A prediction that is not finite
-    counts as the worst.
+    The evaluation releases noisy sums and counts. Mean losses are computed from sums of numbers in
+    [0, 1], which a row changes by at most 1. A log-loss above 5, the loss at probability 0.0067,
+    counts as 5, and residuals are in units of the range of ``y_bounds``. For AUC, counts in 16
+    probability bins for each class estimate the influence of each row, and a noisy sum of these
+    influences is released. To first order it has only the noise of the sum, about ``4 / (epsilon *
+    n)`` for ``n`` rows of the smaller class, and no error from the bins. Without probabilities,
+    four times the ``decision_function`` is used as their logit. Precision, recall, F1 and balanced
+    accuracy are computed from one released confusion matrix. Average precision uses the number of
+    positive rows and the sum of the precisions at their scores, which a row changes by at most ``1
+    + 1/2 + ... + 1 / n``. R^2 uses the mean of the target, and the sums of squared deviations from
+    it and of squared residuals. The prediction for a row must depend on that row alone.
+    Predictions are computed in blocks of 1,024 rows, with the last block padded, because matrix
+    products use different code for other block sizes. A non-finite prediction counts as the worst.
 
-    Intervals cover noise and sampling together: they are for the score on the population that the
-    rows were drawn from. Noise enters by its law, and the variance of sampling is estimated from
-    what was released. Where what a score divides by cannot be told from 0, as the size of a class
-    or the variance of the target, or an interval is as wide as the range of the score, the value
-    is NaN, ``says_nothing`` is True, and ``n_needed`` is about how many such rows would tell. They
-    are too short where few rows decide: that of average precision where some negative rows score
-    above nearly all positive ones; those of macro means of small classes, with little noise; and
-    that of R^2, by far, where rare residuals make most of the error, as squares beyond 12 times
-    their mean count as that.
+    Intervals cover noise and sampling together: they refer to the score on the population of the
+    rows. The distribution of the noise is known, and the sampling variance is estimated from the
+    released numbers. If the denominator of a score, such as a class size or the variance of the
+    target, cannot be distinguished from 0, or if an interval is as wide as the range of the score,
+    the value is NaN, ``says_nothing`` is True, and ``n_needed`` is the approximate number of such
+    rows needed. Intervals are too short if the score depends on few rows: for average precision if
+    some negative rows score above nearly all positive ones; for macro means with small classes and
+    little noise; and, by far, for R^2 if rare residuals make up most of the error, because squared
+    residuals above 12 times their mean are clipped to that value.
 
     References
     ----------
@@ -373,7 +371,7 @@ def make_dp_scorer(
     Parameters
     ----------
     name : str
-        One of the scores of `dp_evaluate`.
+        Name of a score of `dp_evaluate`.
 
     epsilon, delta, classes, y_bounds, adjacency, ledger, random_state
         For each call, as for `dp_evaluate`.
@@ -381,18 +379,18 @@ def make_dp_scorer(
     Returns
     -------
     DPScorer
-        ``scorer(estimator, X, y, groups=None)``, for ``scoring`` of
-        :func:`~sklearn.model_selection.cross_val_score` and its like. These pass groups on to it
-        with metadata routing, in ``params``; without, they choose folds by them, and rows are
-        records.
+        ``scorer(estimator, X, y, groups=None)``, for the ``scoring`` parameter of
+        :func:`~sklearn.model_selection.cross_val_score` and similar functions. With metadata
+        routing they pass groups to it through ``params``. Otherwise groups only choose folds, and
+        the guarantee protects rows.
 
     Notes
     -----
-    **Privacy.** A call satisfies the guarantee for the rows it is given. Costs of calls that score
-    the same rows add up, as for the candidates of a search; calls on the folds of one
-    cross-validation score each row once. Fits cost extra, and the model of each fold reads the
-    rows of all other folds. A search of scikit-learn that takes the best of many noisy scores pays
-    for each of them; the searches of :mod:`skdp.model_selection` pay once for the choice.
+    **Privacy.** Each call satisfies the guarantee for the rows it scores. Costs of calls on the
+    same rows add up, as for the candidates of a search; calls on the folds of one cross-validation
+    score each row once. Fits cost extra, and the model of each fold reads the rows of all other
+    folds. A scikit-learn search for the best of many noisy scores pays for each score; the
+    searches of :mod:`skdp.model_selection` pay once for the choice.
 
     Examples
     --------
@@ -505,7 +503,7 @@ class DPScorer:
             raise ValueError(f"name must be one of {listed}; got {checks.short_repr(name)}.")
 
     def __call__(self, estimator: Any, X: Any, y: Any, groups: Any = None) -> float:
-        """Score a fitted estimator: greater is better. NaN where the noise says nothing.
+        """Score a fitted estimator; greater is better. NaN if the noise is too large.
 
         Parameters
         ----------
@@ -521,14 +519,14 @@ class DPScorer:
         Returns
         -------
         float
-            Released.
+            Released score.
         """
         of_scores = self.name, self.classes, self.y_bounds
         found = self.request.evaluate(estimator, X, y, *of_scores, groups)
         return found.values[self.name].value
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Ask for groups, where metadata are routed."""
+        """Request groups for metadata routing."""
         request = MetadataRequest(owner=self)
         request.score.add_request(param="groups", alias=True)
         return request
@@ -555,7 +553,7 @@ def silent() -> Iterator[None]:
             raise
         kind = type(error).__name__
     try:
-        raise RuntimeError(f"The estimator raised a {kind} about these rows, which stay charged.")
+        raise RuntimeError(f"The estimator raised a {kind} on these rows; the charge stays.")
     except RuntimeError as failure:
         failure.__context__ = None  # tools that collect errors look there
         raise
@@ -569,7 +567,7 @@ def _checked_targets(estimator: Any, X: Any, y: Any, plan: EvaluationPlan) -> np
         check_consistent_length(X, y)
         y = np.asarray(y)
         if y.ndim != 1 or not len(y):
-            raise ValueError("y must have one dimension and at least one entry.")
+            raise ValueError("y must be one-dimensional and not empty.")
     width, known = np.shape(X)[1:], getattr(estimator, "n_features_in_", None)
     if known is not None and width not in ((), (known,)):
         raise ValueError(f"X must have the {known} features of the fit; got {width[0]}.")
@@ -609,7 +607,7 @@ def refuse_queries(estimator: Any, depth: int = _LIMIT_DEPTH) -> None:
     """Refuse a model that charges for its answers, wherever it is within another one."""
     if isinstance(getattr(estimator, "_predictor", None), QueryAnswers):
         raise ValueError(
-            "estimator must not answer by query, for each row would be charged twice; got a "
+            "estimator must not answer by query, as each row would be charged twice; got a "
             f'{type(estimator).__name__} with release="query".'
         )
     if not isinstance(estimator, BaseEstimator) or not depth:

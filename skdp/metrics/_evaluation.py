@@ -1,4 +1,4 @@
-"""What an evaluation says: values with intervals, made of released and public numbers only."""
+"""Scores with intervals, computed from released and public numbers only."""
 
 import math
 from dataclasses import dataclass, field
@@ -130,26 +130,28 @@ _SEEN = 3.0  # standard errors by which a count is above 0, where it is drawn
 
 @dataclass(eq=False, repr=False)
 class EvaluationDisplay:
-    """ROC curve, calibration, confusion matrix or residuals of an evaluation.
+    """Plots of an evaluation: ROC curve, calibration, confusion matrix or residuals.
 
-    Made by `Evaluation.plot`.
+        Returned by `Evaluation.plot`.
 
-    Privacy: drawn from released counts and public numbers, so that a picture costs nothing. Bands
-    and bars show two standard errors: those of ROC curves by the noise alone, the others by noise
-    and sampling together.
+        Privacy: plots use released counts and public numbers only; they cost no budget. Bands and
+        bars show two standard errors: from the noise alone for ROC curves, from noise and sampling
+        together otherwise.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
+        Parameters
+        ----------
+        evaluation : Evaluation
 
-    kinds : tuple of {"roc", "calibration", "confusion", "residuals"}
+        kinds : tuple of {"roc", "calibration", "confusion", "residuals"}
 
-    Attributes
-    ----------
-    figure_ : matplotlib Figure
+        Attributes
+        ----------
+        figure_ : matplotlib Figure
 
+                One a kind.
     axes_ : ndarray of matplotlib Axes
-        One a kind.
+            One per kind.
+            One a kind.
     """
 
     evaluation: Any
@@ -157,19 +159,19 @@ class EvaluationDisplay:
 
     @classmethod
     def of(cls, evaluation, kind="auto"):
-        """Display of one kind, or of all there are counts for."""
+        """Make a display of one kind, or of all kinds with released counts."""
         one_of(("auto", *_KINDS), kind=kind)
         there = tuple(
             name for name, (tables, _) in _KINDS.items() if set(tables) & set(evaluation.counts)
         )
         if not there:
             raise ValueError(
-                "scoring of an evaluation that is drawn must release counts, as 'auto', 'roc_auc' "
-                f"and 'balanced_accuracy' do; got {short_repr(list(evaluation.values))}."
+                "scoring of a plotted evaluation must release counts, as 'auto', 'roc_auc' and "
+                f"'balanced_accuracy' do; got {short_repr(list(evaluation.values))}."
             )
         if kind != "auto" and kind not in there:
             raise ValueError(
-                f"kind must be one of those whose counts were released, {short_repr(there)}; got "
+                f"kind must be one with released counts, {short_repr(there)}; got "
                 f"{short_repr(kind)}."
             )
         return cls(evaluation, there if kind == "auto" else (kind,))
@@ -180,7 +182,7 @@ class EvaluationDisplay:
         Parameters
         ----------
         ax : matplotlib Axes or array of them, default=None
-            One a kind. None makes a figure.
+            One per kind. None makes a figure.
 
         Returns
         -------
@@ -193,7 +195,7 @@ class EvaluationDisplay:
             _, ax = plt.subplots(1, n, figsize=(3.8 * n, 3.6), layout="constrained")
         axes = np.asarray(ax, dtype=object).ravel()
         if len(axes) != n:
-            raise ValueError(f"ax must hold {n} axes, one a kind; got {len(axes)}.")
+            raise ValueError(f"ax must hold {n} axes, one per kind; got {len(axes)}.")
         for kind, one in zip(self.kinds, axes, strict=True):
             _KINDS[kind][1](self.evaluation, one)
         self.axes_, self.figure_ = axes, axes[0].figure
@@ -310,24 +312,24 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class ScoreValue:
-    """A score on private rows, with what noise and sampling leave open.
+    """Score on private rows with its uncertainty from noise and sampling.
 
     Parameters
     ----------
     value : float
-        Score in scikit-learn's sign and units. NaN where the noise is too large to tell it.
+        Score in scikit-learn's sign and units. NaN if the noise is too large.
 
     standard_error : float
         Standard error by noise and sampling together.
 
     low, high : float
-        Interval that covers the score on the population of the rows.
+        Confidence interval of the score on the population of the rows.
 
     says_nothing : bool, default=False
-        Whether the noise is too large to tell the score.
+        Whether the noise is too large to estimate the score.
 
     n_needed : float, default=nan
-        About how many such rows, or users, would tell it, where the noise is too large.
+        Approximate number of such rows, or users, needed if the noise is too large.
     """
 
     value: float
@@ -404,8 +406,8 @@ def nothing(bounds: tuple[float, float], n_needed: float = math.nan) -> ScoreVal
 class Evaluation:
     """Scores of a model on private rows, with intervals; see `dp_evaluate`.
 
-    Privacy: made of released and public numbers only, so that it may be stored, pickled and
-    published under ``guarantee_``, which is for the rows that were scored, or for their users.
+    Privacy: contains released and public numbers only, so it may be stored, pickled and published
+    under ``guarantee_``, which protects the scored rows or their users.
 
     Attributes
     ----------
@@ -413,23 +415,23 @@ class Evaluation:
         Released under ``guarantee_``.
 
     guarantee_ : Guarantee
-        What the evaluation promises to the rows in X and y, or to their users. Public.
+        Guarantee for the rows in X and y, or for their users. Public.
 
     confidence : float
-        Confidence of the intervals. Public.
+        Confidence level of the intervals. Public.
 
     counts : dict of str to ndarray
-        Released counts behind the pictures. Released under ``guarantee_``.
+        Counts used in plots. Released under ``guarantee_``.
 
     level : dict of str to float
-        Standard error of the noise in each of the counts. Public.
+        Standard error of the noise in each count. Public.
 
     classes : tuple
         Public.
 
     ranges : tuple of float
-        Lower and upper end of predictions and of residuals in the picture of a regressor.
-        Released under ``guarantee_``.
+        Lower and upper ends of predictions and residuals in the plot of a regressor. Released
+        under ``guarantee_``.
     """
 
     values: dict[str, ScoreValue]
@@ -462,16 +464,16 @@ class Evaluation:
         return card(title, scores, note(of_what), *parts(self.guarantee_))
 
     def plot(self, kind: str = "auto", ax: Any = None) -> EvaluationDisplay:
-        """Draw what the released counts show.
+        """Plot the released counts.
 
         Parameters
         ----------
         kind : {"auto", "roc", "calibration", "confusion", "residuals"}, default="auto"
-            "auto" draws all kinds for which there are counts: for two classes, where "roc_auc" was
-            asked for, the first three; for more classes the third; for a regressor the last.
+            "auto" draws all kinds with released counts: the first three for two classes if
+            "roc_auc" was requested; the third for more classes; the last for a regressor.
 
         ax : matplotlib Axes or array of them, default=None
-            One for each kind. None makes a figure.
+            One per kind. None makes a figure.
 
         Returns
         -------
@@ -481,18 +483,18 @@ class Evaluation:
         return EvaluationDisplay.of(self, kind).plot(ax)
 
     def calibration_display(self) -> CalibrationDisplay:
-        """Calibration curve as scikit-learn's display, from released counts; costs no privacy.
+        """Return a scikit-learn calibration display of released counts; costs no budget.
 
         Returns
         -------
         CalibrationDisplay
-            Its ``plot`` draws the share of the second class in each bin of probabilities. `plot`
-            of kind "calibration" adds the noise.
+            Its ``plot`` draws the fraction of the second class in each probability bin. `plot`
+            with kind "calibration" also shows the noise.
 
         Raises
         ------
         ValueError
-            If no counts of scores were released: "roc_auc" of two classes does.
+            If no score counts were released; "roc_auc" for two classes releases them.
         """
         EvaluationDisplay.of(self, "calibration")
         chances, shares, _ = _calibration_points(self)

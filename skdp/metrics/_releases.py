@@ -1,4 +1,4 @@
-"""The parts that an evaluation releases, and what they say together."""
+"""Releases of an evaluation."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -126,26 +126,26 @@ MEANS = tuple(name for name in SCORINGS if name not in (*_OF_ALL_ROWS, "r2"))
 
 @dataclass(frozen=True)
 class RowLoss:
-    """Loss of each row for itself, between 0 and 1, so that sums can be released with noise.
+    """Loss of each row, between 0 and 1, so that sums can be released with noise.
 
     Make one with `row_loss`.
 
-    Privacy: a row's loss depends on that row, on the fitted estimator and on public numbers.
-    Replacing a row moves the sum of all by at most 1.
+    Privacy: the loss of a row depends on that row, the fitted estimator and public numbers.
+    Replacing a row changes the sum of losses by at most 1.
 
     Parameters
     ----------
     name : str
-        Scoring, as scikit-learn calls it.
+        Name of the score in scikit-learn.
 
     classes : tuple, default=()
-        Public labels in order, of a classifier; empty takes those of the estimator.
+        Public labels in order, for a classifier; empty uses those of the estimator.
 
     y_range : TargetRange, default=None
-        Public bounds of the target, of a regressor.
+        Public bounds of the target, for a regressor.
 
     longest : float, default=1.0
-        Largest residual, in units of half the range: longer ones count as this one. At most 2.
+        Residuals are clipped to this value, in units of half the range. At most 2.
     """
 
     name: str
@@ -159,7 +159,7 @@ class RowLoss:
         Parameters
         ----------
         estimator : estimator
-            Fitted. Its errors are its own.
+            Fitted estimator. Its errors are passed on.
 
         X : array-like of shape (n_samples, n_features)
 
@@ -168,8 +168,8 @@ class RowLoss:
         Returns
         -------
         ndarray of shape (n_samples,)
-            From 0, the best, to 1, which is also the loss of a row whose prediction is not finite
-            or whose label is none of the classes.
+            Losses from 0 (best) to 1. A row with a non-finite prediction, or a label outside the
+            classes, has loss 1.
         """
         with np.errstate(all="ignore"):
             if self.y_range is not None:
@@ -182,9 +182,9 @@ class RowLoss:
             return self.of_probabilities(class_probabilities(estimator, X, classes), codes)
 
     def score(self, mean_loss: float) -> float:
-        """Turn a mean loss into the score, in scikit-learn's sign and units.
+        """Convert a mean loss to the score, in scikit-learn's sign and units.
 
-        Not for "r2", which needs the variance of the target, too.
+        Not for "r2", which also needs the variance of the target.
         """
         half = self.longest * (self.y_range.half if self.y_range is not None else 1.0)
         scores = {
@@ -196,7 +196,7 @@ class RowLoss:
             "neg_mean_squared_error": -half * half * mean_loss,
         }
         if self.name not in scores:
-            raise ValueError(f"{self.name!r} is no function of a mean loss.")
+            raise ValueError(f"{self.name!r} is not a function of a mean loss.")
         return scores[self.name]
 
     def of_residuals(self, relative: np.ndarray) -> np.ndarray:
@@ -221,25 +221,25 @@ class RowLoss:
 def row_loss(
     scoring: str, estimator: Any, *, classes: Any = None, y_bounds: Any = None
 ) -> RowLoss:
-    """Loss of each row behind a scoring.
+    """Return the row loss of a score.
 
     Parameters
     ----------
     scoring : str
-        "accuracy", "neg_log_loss" or "neg_brier_score" of a classifier; "r2",
-        "neg_mean_squared_error", "neg_root_mean_squared_error" or "neg_mean_absolute_error" of a
+        "accuracy", "neg_log_loss" or "neg_brier_score" for a classifier; "r2",
+        "neg_mean_squared_error", "neg_root_mean_squared_error" or "neg_mean_absolute_error" for a
         regressor.
 
     estimator : estimator
         Estimator that will be scored; it need not be fitted.
 
     classes : list of labels, default=None
-        Public. None takes ``classes_`` of what is scored.
+        Public labels. None uses ``classes_`` of the scored estimator.
 
     y_bounds : (low, high), default=None
-        Public bounds of the target, to which targets and predictions are clipped. A residual
-        longer than half of the range counts as half of the range: predictions with longer ones are
-        worse than the middle of the range. None takes those of the estimator.
+        Public bounds of the target; targets and predictions are clipped to them. Residuals are
+        clipped to half of the range: predictions with larger ones are worse than the midpoint of
+        the range. None uses those of the estimator.
 
     Returns
     -------
@@ -248,12 +248,12 @@ def row_loss(
     Raises
     ------
     ValueError
-        If the scoring has no bounded range, or does not follow from a loss of each row.
+        If the score has no bounded range or is not computed from row losses.
     """
     if isinstance(scoring, str) and scoring in _OF_ALL_ROWS:
         raise ValueError(
-            f"scoring must be a mean over rows, and {scoring!r} is none: choose by 'accuracy' or "
-            f"'neg_log_loss', and evaluate what was chosen by {scoring!r}."
+            f"scoring must be a mean over rows; got {scoring!r}. Choose by 'accuracy' or "
+            f"'neg_log_loss', and evaluate the result by {scoring!r}."
         )
     check_scoring(scoring, ("r2", *MEANS), estimator)
     if scoring in OF_TARGETS:
@@ -266,7 +266,7 @@ def row_loss(
 
 
 def default_scoring(estimator: Any) -> str:
-    """Scoring of ``estimator.score``: "accuracy" of a classifier, "r2" of a regressor."""
+    """Return the metric of ``estimator.score``: "accuracy" or "r2"."""
     if is_regressor(estimator):
         return "r2"
     if is_classifier(estimator):
@@ -325,13 +325,13 @@ def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
             y_bounds = 0.0, float(last.y_max)
     if y_bounds is None:
         raise ValueError(
-            "y_bounds of the evaluation or of the regressor must be (low, high), public: without "
-            "it, residuals have no bounded range; got None."
+            "y_bounds of the evaluation or of the regressor must be a public pair (low, high), as "
+            "scores of a regressor are unbounded without it; got None."
         )
     found = TargetRange.of(y_bounds)
     if not found.high - found.low <= _WIDEST:
         raise ValueError(
-            f"y_bounds must be at most {_WIDEST:g} apart, for squares of residuals to be numbers; "
+            f"y_bounds must be at most {_WIDEST:g} apart, so that squared residuals are finite; "
             f"got {short_repr(y_bounds)}."
         )
     return found

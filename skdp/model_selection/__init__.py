@@ -1,4 +1,4 @@
-"""Choosing parameters and epsilon on private rows, within one budget."""
+"""Selection of parameters and epsilon on private rows within one budget."""
 
 from skdp.model_selection._epsilon_search import DPEpsilonSearch, SearchStage
 from skdp.model_selection._grid_search import DPGridSearch

@@ -29,8 +29,8 @@ _OF_DELTA = 0.5  # for all fits of a search that need some of it as a point
 # Of a solver, by what it computed. What else a fit raises is about its rows or its parameters.
 _FAILURES = (RuntimeError, ArithmeticError, np.linalg.LinAlgError)
 REFUSED = (
-    "X and y must be such that every candidate takes each row: one of them refuses some, as it "
-    "would a missing value without an imputer. The search is over and stays charged."
+    "X and y must be accepted by every candidate; one of them refuses some rows, such as missing "
+    "values without an imputer. The search has ended and stays charged."
 )
 
 
@@ -140,7 +140,7 @@ class Candidates:
         except ValueError as error:
             if planned is None or not str(error).startswith("epsilon must be at least"):
                 raise
-            raise ValueError(f"A search divides its budget: of a fit within it, {error}") from None
+            raise ValueError(f"A search divides its budget: in one fit, {error}") from None
         if planned is None:
             return
         what, differs = "charge nothing", planned.delta_at(0.0) > 0.0
@@ -148,9 +148,8 @@ class Candidates:
             what, differs = "cost more", not covers(planned, asked)
         if differs:
             raise RuntimeError(
-                f"A fit with {short_repr(params)} would {what}, against its plan. Planned: "
-                f"{planned} "
-                f"Asked: {asked}"
+                f"A fit with {short_repr(params)} would {what}, contrary to its plan. Planned: "
+                f"{planned} Asked: {asked}"
             )
 
     def fitted(self, params, point, seed, rows=None):
@@ -333,9 +332,7 @@ class SearchPlanner:
         delta = self.target.delta * share_of_delta
         epsilon = gaussian_epsilon(mu=amount, delta=delta)
         if epsilon <= 0.0:
-            raise NothingLeftError(
-                f"mu={amount:.3g} for the fit of each is nothing at delta={delta:g}"
-            )
+            raise NothingLeftError(f"mu={amount:.3g} for each fit is too small at delta={delta:g}")
         return replace(self.target, epsilon=epsilon, delta=delta)
 
     def share_of_delta(self, planned, n_fits):

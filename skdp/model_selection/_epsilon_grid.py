@@ -134,8 +134,9 @@ class EpsilonGrid:
             self.quoted(len(self), target.delta)
         except NoConversionError:
             raise ValueError(
-                f"epsilons must be fewer than {len(self)}, or delta larger, for what is spent to "
-                f"be told at a part of delta for each; got delta={target.delta!r}."
+                f"epsilons must be fewer than {len(self)}, or delta larger, so that the spent "
+                "budget can be stated at a fraction of delta per stage; got "
+                f"delta={target.delta!r}."
             ) from None
         return self
 
@@ -179,8 +180,8 @@ def _automatic(top, target, n_scoring, at_most):
     n_stages = math.floor(math.log1p((growth - 1.0) * (top / least) ** power) / math.log(growth))
     if n_stages < 1:
         raise ValueError(
-            f"max_epsilon must be at least {_epsilon(least, target.delta):.3g} for the noise of a "
-            f"score of {n_scoring} {units_of(target)} to tell something; got {target.epsilon!r}."
+            f"max_epsilon must be at least {_epsilon(least, target.delta):.3g} for a score of "
+            f"{n_scoring} {units_of(target)} to exceed its noise; got {target.epsilon!r}."
         )
     n_stages = min(n_stages, at_most)
     first = top * ((growth - 1.0) / (growth**n_stages - 1.0)) ** (1.0 / power)
@@ -208,7 +209,7 @@ def _check(epsilons: Any, delta: float) -> None:
     values = [plain(e) for e in epsilons] if np.iterable(epsilons) else []
     if isinstance(epsilons, str) or not values:
         raise ValueError(
-            "epsilons must be 'auto' or increasing numbers, at least one; got "
+            "epsilons must be 'auto' or a non-empty list of increasing numbers; got "
             f"{short_repr(epsilons)}."
         )
     for position, epsilon in enumerate(values):
@@ -219,6 +220,7 @@ def _check(epsilons: Any, delta: float) -> None:
         if high < 2.0 * low * (1.0 - _TOLERANCE):
             at_least = _epsilon(2.0 * low, delta)
             raise ValueError(
-                f"epsilons must be such that {what} at least double from stage to stage: after "
-                f"{values[position]!r} comes {at_least:.6g} or more; got {values[position + 1]!r}."
+                f"epsilons must be such that {what} at least double from stage to stage: "
+                f"{values[position]!r} must be followed by at least {at_least:.6g}; got "
+                f"{values[position + 1]!r}."
             )

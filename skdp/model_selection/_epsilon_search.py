@@ -1,4 +1,4 @@
-"""The least epsilon that does: epsilons from small to large, until a score is reached."""
+"""Search for the smallest epsilon whose model reaches a target score."""
 
 import math
 from dataclasses import astuple, dataclass, fields
@@ -50,7 +50,7 @@ _MARGIN = {True: 0.5, False: 1.0}
 
 @dataclass(frozen=True)
 class SearchStage:
-    """What a stage of a `DPEpsilonSearch` released of the model that was fitted.
+    """Released results of one stage of a `DPEpsilonSearch`.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class SearchStage:
         Budget of the fit.
 
     score : float
-        Noisy, of rows that the model has not learned from; NaN where the noise says nothing.
+        Noisy score on rows that the model was not fitted to; NaN if the noise is too large.
 
     standard_error : float
-        Standard error of the score, by noise and sampling together.
+        Standard error of the score, from noise and sampling together.
 
     spent : float
-        Epsilon of all stages up to this one, scores included.
+        Epsilon of all stages up to this one, including scores.
     """
 
     epsilon: float
@@ -74,70 +74,69 @@ class SearchStage:
 
 
 class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
-    """The least epsilon whose model scores as well as asked.
+    """Search for the smallest epsilon whose model reaches a target score.
 
-    Models are fitted to a public part of the rows with more and more budget, and each is scored
-    under a guarantee on the other part, until one reaches the target. What was spent then is
-    little more than what that model alone costs: where mu doubles from stage to stage, all stages
-    before it together have a third of its squared mu.
+    Models are fitted to a public part of the rows with increasing budget. Each is scored under a
+    guarantee on the other part, until one reaches the target. The total cost is little more than
+    that of the last model alone: if mu doubles at each stage, all earlier stages together have a
+    third of its squared mu.
 
     Parameters
     ----------
     estimator : estimator
-        Private estimator or `~skdp.pipeline.DPPipeline`, with the defaults of epsilon, delta,
-        adjacency, random_state and ledger. `fit` fits clones of it.
+        Private estimator or `~skdp.pipeline.DPPipeline`, with default epsilon, delta, adjacency,
+        random_state and ledger. `fit` fits clones of it.
 
     target_score : float
-        Score that the model is to reach, in scikit-learn's sign and units.
+        Score that the model must reach, in scikit-learn's sign and units.
 
     scoring : str, default=None
-        Name of a scoring with a bounded range, such as "accuracy", "roc_auc" or "neg_log_loss" of
-        a classifier, "r2" or "neg_mean_absolute_error" of a regressor. None is "accuracy" or "r2".
+        Name of a score with a bounded range, such as "accuracy", "roc_auc" or "neg_log_loss" for a
+        classifier, "r2" or "neg_mean_absolute_error" for a regressor. None is "accuracy" or "r2".
 
     epsilons : "auto" or list of float, default="auto"
         Budget of the fit at each stage, at ``delta``. From one stage to the next, epsilon must at
-        least double if ``delta`` is 0, and mu otherwise. "auto" begins where a score of that mu is
-        not lost in its noise, doubles mu, or multiplies epsilon by e if ``delta`` is 0, and ends
-        such that all stages together cost ``max_epsilon``.
+        least double if ``delta`` is 0, and mu otherwise. "auto" starts at the mu at which a score
+        exceeds its noise, doubles mu, or multiplies epsilon by e if ``delta`` is 0, and ends such
+        that all stages together cost ``max_epsilon``.
 
     delta : float, default=0.0
-        Delta of the whole search. 0 is pure differential privacy: epsilons then add up, and the
-        stages before the last one cost up to half as much as that one.
+        Delta of the whole search. 0 gives pure differential privacy: epsilons then add up, and all
+        stages before the last one cost up to half as much as the last one.
 
     max_epsilon : float, default=8.0
-        What an automatic grid costs if no stage reaches the target, which is what ``guarantee_``
-        states.
+        Cost of an automatic grid if no stage reaches the target, as stated by ``guarantee_``.
 
     blocks : "auto" or float, default="auto"
-        Part of the rows that score and are not learned from; "auto" is a fifth.
+        Fraction of the rows used for scoring instead of fitting; "auto" is a fifth.
 
     row_key : str, int or callable, default=None
-        Needed under adjacency="add-remove" without groups: a column, or a function of ``X``, that
-        tells a row from others and so decides which part the row is in.
+        Required under adjacency="add-remove" without groups: a column, or a function of ``X``,
+        with a distinct key per row that determines the part of the row.
 
     classes : list of labels, default=None
-        Public labels of a classifier. None takes the labels present in all of ``y``, and thereby
-        treats them as public.
+        Public labels of a classifier. None uses the labels present in all of ``y`` and treats them
+        as public.
 
     y_bounds : (float, float), default=None
-        Public bounds of a regressor's target, by which scores have a bounded range. None takes
+        Public bounds of the target of a regressor, which bound the range of scores. None uses
         those of the estimator.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of rows is public;
-        otherwise ``epsilons`` must be given.
+        Neighbouring relation. Under "replace-one" the number of rows is public; otherwise
+        ``epsilons`` must be given.
 
     verbose : bool, default=False
-        Whether to print what the parts can tell before the fit, and each score when it is
+        Whether to print the resolution of the scores before the fit, and each score when it is
         released.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible and
-        void of privacy, for tests and figures.
+        None draws noise from the operating system. Any other value makes the noise reproducible,
+        which voids privacy; use it for tests and figures only.
 
     ledger : BudgetLedger or path, default=None
-        Budget that must be able to pay for all stages, and is charged for each stage before it
-        begins.
+        Ledger whose remaining budget must cover all stages; it is charged for each stage before
+        the stage begins.
 
     Attributes
     ----------
@@ -145,86 +144,84 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         Model of the last stage. Released under ``guarantee_``.
 
     best_epsilon_ : float
-        Budget of its fit, at ``delta``, or at a part of it where the deltas of stages add up, as
-        ``best_estimator_.guarantee_`` says. Released under ``guarantee_``.
+        Epsilon of the fit of the last stage, at ``delta``, or at a fraction of it if the deltas of
+        stages add up, as ``best_estimator_.guarantee_`` states. Released under ``guarantee_``.
 
     best_score_ : float
-        Noisy score of that model, of rows that it has not learned from. It is optimistic, by less
+        Noisy score of that model, on rows that it was not fitted to. It is optimistic, by less
         than a standard error, because the search stopped at this score. Released under
         ``guarantee_``.
 
     reached_ : bool
-        Whether the score was far enough above the target, see Notes. If not, the model is that of
-        the last stage. Released under ``guarantee_``.
+        Whether the score was far enough above the target, see Notes. If not, the model is from the
+        last stage. Released under ``guarantee_``.
 
     stages_ : list of SearchStage
-        Of each stage until the last one: ``epsilon`` of the fit, the noisy ``score``, its
-        ``standard_error`` by noise and sampling together, and ``spent``, the epsilon of all stages
-        up to it, quoted as ``spent_`` is. Released under ``guarantee_``.
+        Results of each stage that was run: ``epsilon`` of the fit, the noisy ``score``, its
+        ``standard_error`` from noise and sampling together, and ``spent``, the epsilon of all
+        stages so far, quoted like ``spent_``. Released under ``guarantee_``.
 
     guarantee_ : Guarantee
-        Guarantee of the search as a whole: of all its stages, whichever was the last. It was known
-        before the search; state this one to whoever asks what the procedure guarantees. Public.
+        Guarantee of the whole search: of all its stages, regardless of where it stopped. It is
+        known before the search. Report this one as the guarantee of the procedure. Public.
 
     spent_ : ApproxDP
-        Ex-post: what the stages until the last one cost, for a record of the part that lost more.
-        With probability ``P`` of any set of outcomes on these rows, and ``P'`` on a neighbour,
-        ``P`` is at most the sum over stages of ``exp(epsilon_j) P'`` of the outcomes that stop at
-        stage ``j``, plus delta. It is not a bound on the loss of this outcome: with a positive
-        delta the loss exceeds ``spent_`` with a probability that can be many times delta. It is
-        quoted at delta divided by the number of stages, so that the deltas of all stages add up to
-        delta; after the last stage that may be more than ``guarantee_``,
-        which holds as well. A ledger that can be charged by stages holds it, see Notes. Released
-        under ``guarantee_``.
+        Ex-post cost of the stages that were run, for a record of the part with the larger loss. If
+        any set of outcomes has probability ``P`` on these rows and ``P'`` on a neighbour, ``P`` is
+        at most the sum over stages of ``exp(epsilon_j) P'`` of the outcomes that stop at stage
+        ``j``, plus delta. It is not a bound on the loss of this outcome: with a positive delta the
+        loss exceeds ``spent_`` with a probability that can be many times delta. It is quoted at
+        delta divided by the number of stages, so that the deltas of all stages add up to delta;
+        after the last stage that may exceed ``guarantee_``, which holds as well. A ledger that can
+        be charged stage by stage stores it, see Notes. Released under ``guarantee_``.
 
     resolution_ : float or None
-        Standard error that a score at the target has at the last stage, from public numbers;
-        smaller differences cannot be told. None where public numbers do not suffice. Public.
+        Standard error of a score at the target in the last stage, from public numbers. Smaller
+        differences cannot be detected. None if public numbers do not suffice. Public.
 
     classes_ : ndarray
-        Labels of the estimator, if it has them. Public.
+        Labels of the estimator, if it has any. Public.
 
     n_features_in_ : int
-        As of a `~skdp.pipeline.DPPipeline`. Public.
+        As in `~skdp.pipeline.DPPipeline`. Public.
 
     feature_names_in_ : ndarray of str
-        As of a `~skdp.pipeline.DPPipeline`. Public.
+        As in `~skdp.pipeline.DPPipeline`. Public.
 
     See Also
     --------
-    DPGridSearch : Searches over other parameters, at one budget.
-    skdp.inspection.PrivacyUtilityDisplay : Draws the stages.
+    DPGridSearch : Search over other parameters, at one budget.
+    skdp.inspection.PrivacyUtilityDisplay : Plot of the stages.
 
     Notes
     -----
-    **Privacy.** A record is in one of two public parts, by its position or its key. In the one it
-    is learned from at every stage, in the other it is scored at every stage; a fit and the score
-    of its model cost the same mu, or the same epsilon if they are pure, so that a record loses
-    what all fits cost or what all scores cost, and ``guarantee_`` is the worse of both. Where the
-    search stops follows from scores that were released under it. Nothing else of the models that
-    fell short is kept.
+    **Privacy.** Each record is in one of two public parts, determined by its position or its key.
+    Models are fitted to records of one part and scored on records of the other, at every stage. A
+    fit and the score of its model cost the same mu, or the same epsilon if they are pure. A record
+    therefore loses the cost of all fits or of all scores, and ``guarantee_`` is the worse of both.
+    The stopping point follows from scores that were released under the guarantee. Nothing else
+    about models below the target is stored.
 
-    With ``groups`` the guarantee is for users. All rows of a user are in one block, by the
-    position of the user in the order in which users first come, or under "add-remove" by a hash
-    of their id. Fits are given the groups, and scores count each user once,
-    by the mean over their rows. Scores are those of `~skdp.metrics.dp_evaluate` with groups.
+    With ``groups`` the guarantee protects users. All rows of a user are in one block, determined
+    by the order in which users first appear or, under "add-remove", by a hash of their ID. Fits
+    get the groups, and scores are those of `~skdp.metrics.dp_evaluate` with groups, which count
+    each user once, with the mean over their rows.
 
-    A ledger is first asked whether it can pay for all stages, because any may be the last. Where
-    all its charges and those of the search are Gaussian, or all are pure and its delta is 0, the
-    search has one entry, which grows before each stage: sizes of such charges may follow from what
-    was released. Later charges must then be of that kind, too. A ledger accepts others, but that
-    its total covers all charges together is proven only if their sizes were settled before.
+    The ledger must have enough budget for all stages, because any may be the last. If all its
+    charges and those of the search are Gaussian, or if all are pure and its delta is 0, the search
+    has one ledger entry, which grows before each stage: the sizes of such charges may depend on
+    released results. Later charges must then be of that kind too. A ledger accepts others, but its
+    total is proven to cover all charges together only if their sizes were fixed beforehand.
     Otherwise all stages are charged at once, and nothing is refunded. A search that is
-    interrupted, or refused because somebody else has charged the ledger meanwhile, stays charged
-    for the stages that it began, and leaves the old model whole.
+    interrupted, or refused because the ledger was charged elsewhere in the meantime, stays charged
+    for the stages that it began and keeps the old model.
 
-    A stage reaches the target if its score is above it by a standard error, so that a model that
-    is truly below is rarely released. If ``delta`` is 0, where a stage too many costs the most,
-    half a standard error suffices.
+    A stage reaches the target if its score exceeds it by one standard error, so that a model below
+    the target is rarely released as reaching it. If ``delta`` is 0, where an unnecessary stage
+    costs the most, half a standard error suffices.
 
-    What a fit is charged follows from its parameters, from columns, and from the public number of
-    rows. A fit that fails for another reason ends the search with its error; the ledger stays
-    charged.
+    The charge of a fit depends on its parameters, the columns, and the public number of rows. A
+    fit that fails for another reason ends the search with its error; the ledger stays charged.
 
     References
     ----------
@@ -280,20 +277,20 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
 
     @with_callbacks
     def fit(self, X, y=None, groups=None):
-        """Search for the least epsilon, and keep the model of the last stage.
+        """Search for the smallest epsilon and keep the model of the last stage.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
-            What the estimator takes.
+            Rows in a form that the estimator accepts.
 
         y : array-like of shape (n_samples,) or str
             Labels or targets, or the name of their column in ``X``.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, or the name of their column. All guarantees are then
-            for users, each of whom has all rows in one block and counts once; the estimator must
-            take groups. None protects single rows.
+            User ID of each row, or the name of the ID column. All guarantees then protect users.
+            All rows of a user are in one block, and each user counts once. The estimator must
+            accept groups. None protects single rows.
 
         Returns
         -------
@@ -304,8 +301,9 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         ValueError
             If a parameter or the input is invalid. Nothing was charged.
         BudgetExceededError
-            If the ledger cannot pay for all stages, and nothing was charged; or if it cannot pay
-            for the next one, because somebody else has charged it meanwhile. The old model stays.
+            If the remaining budget of the ledger is too small for all stages; nothing is charged
+            then. Or if it is too small for the next stage, because it was charged elsewhere in the
+            meantime. The old model is kept.
 
         Warns
         -----
@@ -329,9 +327,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
             self.guarantee_ = self._stated(compose([grid.declared(delta), *frozen]))
             if not self.reached_:
                 warn_user(
-                    f"No stage reached target_score={short_repr(self.target_score)}: the model "
-                    "is that "
-                    f"of the last one, with epsilon={self.best_epsilon_:.6g} and a score of "
+                    f"No stage reached target_score={short_repr(self.target_score)}. The model is "
+                    f"from the last stage, with epsilon={self.best_epsilon_:.6g} and a score of "
                     f"{self.best_score_:.4g}."
                 )
         return self
@@ -358,8 +355,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         worst, best = _range(searched)
         if not worst < float(self.target_score) < best:
             raise ValueError(
-                f"target_score must be above {worst:g} and below {best:g}, between which "
-                f"{searched.scoring!r} ranges; got {short_repr(self.target_score)}."
+                f"target_score must be above {worst:g} and below {best:g}, the range of "
+                f"{searched.scoring!r}; got {short_repr(self.target_score)}."
             )
         blocks = self._two_blocks(searched.unit)
         n_fit, n_scoring = searched.sizes(blocks)
@@ -394,9 +391,9 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
             message = f"{scoring} score: steps below {resolution:.2g} cannot be told. "
             if resolution > _TOLERANCE_COARSE * (best - worst):
                 warn_user(
-                    f"Scores of {scoring} have a standard error of {resolution:.2g} at the "
-                    "target, and cannot tell smaller steps: the search may stop too soon or go "
-                    "on for too long."
+                    f"Scores of {scoring} have a standard error of {resolution:.2g} at the target "
+                    "and cannot resolve smaller steps: the search may stop too early or too "
+                    "late."
                 )
         declared = grid.declared(float(self.delta)).epsilon
         self._print(
@@ -440,7 +437,7 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         return ApproxDP(most, delta, adjacency=self.adjacency, unit=unit)
 
     def _planned_guarantee(self, n_features):
-        raise ValueError("A DPEpsilonSearch must not be part of another search.")
+        raise ValueError("A DPEpsilonSearch must not be inside another search.")
 
     def _check_parameters(self):
         positive(max_epsilon=self.max_epsilon)
@@ -449,8 +446,8 @@ class DPEpsilonSearch(CallbackSupportMixin, BaseDPSearch):
         boolean(verbose=self.verbose)
         if is_auto(self.epsilons) and self.adjacency == "add-remove":
             raise ValueError(
-                "epsilons must be given under adjacency='add-remove', where the number of rows, "
-                "by which 'auto' begins, is private; got 'auto'."
+                "epsilons must be given under adjacency='add-remove', as 'auto' needs the number "
+                "of rows, which is private; got 'auto'."
             )
 
     def _planned_title(self):

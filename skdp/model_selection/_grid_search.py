@@ -1,4 +1,4 @@
-"""Search over a grid of parameters within one budget."""
+"""Grid search within one privacy budget."""
 
 from inspect import signature
 
@@ -29,156 +29,155 @@ _ONE_BY_ONE = {"return_as": "generator"} if "return_as" in signature(Parallel).p
 
 
 class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
-    """Search over a grid of parameters, under one guarantee.
+    """Grid search over parameters with one privacy guarantee.
 
-    Each candidate is fitted to one public block of the rows with little of the budget. An
-    exponential mechanism then chooses among them by their losses on the rows of another block. The
-    chosen one is fitted again to all rows with most of the budget.
+    Each candidate is fitted to one public block of the rows with a small share of the budget. An
+    exponential mechanism then chooses one by the losses on another block. The winner is refitted
+    to all rows with most of the budget.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator with defaults of epsilon, delta, adjacency, random_state and ledger,
-        or a `~skdp.pipeline.DPPipeline` of steps that have them.
+        A private estimator with default epsilon, delta, adjacency, random_state and ledger, or a
+        `~skdp.pipeline.DPPipeline` of such steps.
 
     param_grid : dict or list of dict
-        As for :class:`~sklearn.model_selection.GridSearchCV`, parameters of steps included.
-        Public: it must not be chosen by a look at the rows.
+        As for :class:`~sklearn.model_selection.GridSearchCV`, including parameters of steps.
+        Public: it must not be chosen by looking at the rows.
 
     epsilon : float, default=1.0
-        Budget of the whole search.
+        Privacy budget of the whole search.
 
     delta : float, default=0.0
-        0 is pure differential privacy; a positive number, well below one over the number of
-        rows, lets many candidates cost much less.
+        0 gives pure differential privacy. A positive value, well below 1 / n_samples, makes many
+        candidates much cheaper.
 
     scoring : str, default=None
-        "accuracy", "neg_log_loss" or "neg_brier_score" of a classifier, "r2" or
-        "neg_mean_absolute_error" or "neg_mean_squared_error" of a regressor: what has a bounded
-        range in each row. None is that of ``score``. In the choice a row counts by how much more
-        it loses than with the candidate that is best for it, at most a fifth of the range of a
-        loss.
+        "accuracy", "neg_log_loss" or "neg_brier_score" for a classifier; "r2",
+        "neg_mean_absolute_error" or "neg_mean_squared_error" for a regressor: scores with a
+        bounded range for each row. None uses the metric of ``score``. In the choice, a row counts
+        by its excess loss over its best candidate, clipped to a fifth of the range of the loss.
 
     blocks : "auto" or float, default="auto"
-        Part of the rows by which candidates are compared. "auto" is a fifth, or as many as each
-        candidate has with ``strategy="split"``.
+        Fraction of the rows on which candidates are compared. "auto" is a fifth, or with
+        ``strategy="split"`` the fraction that each candidate is fitted to.
 
     shares : "auto" or dict, default="auto"
-        Parts of the budget: for the "fits" of all candidates, the "choice" among them, the "score"
-        of the winner, and the "refit". They are parts of mu^2 with a positive delta and of epsilon
-        otherwise. Fits and refit sum to at most 1, and so do choice, score and refit, because fits
-        read other rows than choice and score. "auto" is .15 times the root of the number of
-        candidates for all but the refit, .15 to .5. The last fit takes exactly what is left.
+        Budget shares of the "fits" of all candidates, the "choice" among them, the "score" of the
+        winner, and the "refit": of mu^2 with a positive delta and of epsilon otherwise. Fits and
+        refit sum to at most 1, and so do choice, score and refit, because fits read other rows
+        than choice and score. "auto" gives all but the refit .15 times the square root of the
+        number of candidates, between .15 and .5. The refit gets exactly the remainder.
 
     refit : bool, default=True
-        Whether the winner is fitted again, to all rows. Otherwise it stays as it was compared,
-        and fits, choice and score have the whole budget.
+        Whether to refit the winner to all rows. Otherwise its first fit is kept, and fits, choice
+        and score share the whole budget.
 
     strategy : {"blocks", "split"}, default="blocks"
-        "split" fits each candidate to a part of the rows of its own with all that is there for
-        fits, as Chaudhuri, Monteleoni and Sarwate do.
+        "split" fits each candidate to separate rows with the whole budget of the fits, as in
+        Chaudhuri, Monteleoni and Sarwate.
 
     row_key : str, int or callable, default=None
-        Used, and needed, under "add-remove" without groups, where rows move: the column, by
-        name or position, that holds a key of each row, or a function of ``X`` that gives one of
-        each row, made of that row alone, a number or a text. Its hash decides on the block. A
-        column stays in ``X``: leave it out by the first step of a pipeline, or use a function that
+        Key that determines the block of each row; required under "add-remove" without groups,
+        since row positions may change. It is the name or position of a key column, or a function
+        of ``X`` that returns one number or string per row, computed from that row alone. A key
+        column stays in ``X``: drop it in the first step of a pipeline, or use a function that
         reads the index of a frame.
 
     classes : list, default=None
-        Public labels. None takes those of the estimator, or those present in ``y``, which are
+        Public labels. None uses those of the estimator, or those present in ``y``, which are then
         treated as public.
 
     y_bounds : (float, float), default=None
-        Public range of the target, for the score and for an estimator without its own. None
-        takes that of the estimator.
+        Public range of the target, for the score and for an estimator without bounds of its own.
+        None uses the bounds of the estimator.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+        Neighbouring relation. Under "replace-one" the number of rows is public.
 
     n_jobs : int, default=None
-        Candidates that are fitted at the same time, as in joblib; one of rows of a source.
+        Number of candidates fitted in parallel, as in joblib; 1 for rows of a source.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible and
-        void of privacy, for tests and figures.
+        None draws noise from the operating system. Any other value makes the noise reproducible,
+        which voids privacy; use it for tests and figures only.
 
     ledger : BudgetLedger or path, default=None
-        Budget that each search is charged to, once, before it uses a row.
+        Ledger that each search charges once, before it uses any row.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The chosen estimator, fitted to all rows; without ``refit``, as it was compared. Released
-        under ``guarantee_``.
+        Chosen estimator, refitted to all rows; without ``refit``, its first fit. Released under
+        ``guarantee_``.
 
     best_params_ : dict
         Parameters of the chosen candidate. Released under ``guarantee_``.
 
     best_index_ : int
-        Its place in ``candidates_``. Released under ``guarantee_``.
+        Index of the chosen candidate in ``candidates_``. Released under ``guarantee_``.
 
     best_score_ : float
-        Noisy score of its first fit, with little of the budget, on rows that this fit has not
-        read. These rows took part in the choice, so that the score is a little optimistic for that
-        fit; the last fit is mostly better. Released under ``guarantee_``.
+        Noisy score of the first fit of the chosen candidate, which has a small share of the
+        budget, on rows that this fit has not read. These rows were used in the choice, so the
+        score is slightly optimistic for that fit; the refit is usually better. Released under
+        ``guarantee_``.
 
     best_evaluation_ : Evaluation
-        ``best_score_`` with its interval. Released under ``guarantee_``.
+        ``best_score_`` with a confidence interval. Released under ``guarantee_``.
 
     candidates_ : list of dict
         Parameters of all candidates. Public.
 
     guarantee_ : ApproxDP
-        What the search promises, with its privacy profile. Public.
+        Guarantee of the search, with its privacy profile. Public.
 
     budget_ : list of (str, float, str)
-        Parts of the search, their planned shares, and their guarantees in words. Public.
+        Stages of the search, with their planned shares and guarantees as text. Public.
 
     classes_ : ndarray
-        Labels, of a classifier. Public.
+        Labels, for classifiers. Public.
 
     n_features_in_ : int
-        As of a `~skdp.pipeline.DPPipeline`. Public.
+        As in `~skdp.pipeline.DPPipeline`. Public.
 
     feature_names_in_ : ndarray of str
-        As of a `~skdp.pipeline.DPPipeline`. Public.
+        As in `~skdp.pipeline.DPPipeline`. Public.
 
     See Also
     --------
-    skdp.metrics.dp_evaluate : Scores a model within a budget.
-    skdp.pipeline.DPPipeline : One budget for preparation and model.
+    skdp.metrics.dp_evaluate : Scores a model within a budget. skdp.pipeline.DPPipeline : One
+    budget for preprocessing and model.
 
     Notes
     -----
-    **Privacy.** A record is in one block, which follows from its position or from its own key.
-    About a record that candidates are fitted to, all fits and the last one are released; about one
-    that they are compared by, the choice, the score and the last fit are. ``guarantee_`` is the
-    larger of both compositions. It is the maximum of their profiles, since a maximum part by part
-    would count too little. The choice costs the same however many candidates there are, the fits
-    do not. All of it is charged at once, before a row is used. Labels, columns, the grid and,
-    under "replace-one", the number of rows are public.
+    **Privacy.** Each record is in one block, determined by its position or its own key. For a
+    record in the fitting block, all fits and the refit are released; for a record in the
+    comparison block, the choice, the score and the refit are. ``guarantee_`` is the larger of both
+    compositions. It is the maximum of their privacy profiles, since a maximum taken part by part
+    would be too small. The cost of the choice does not depend on the number of candidates; the
+    cost of the fits does. Everything is charged at once, before any row is used. Labels, columns,
+    the grid and, under "replace-one", the number of rows are public.
 
-    With ``groups`` the guarantee is for users. All rows of a user are in one block, by the
-    position of the user in the order in which users first come, or under "add-remove" by a hash
-    of their id. Fits are given the groups, and the choice counts each user once,
-    by the mean over their rows. Scores are those of `~skdp.metrics.dp_evaluate` with groups.
+    With ``groups`` the guarantee protects users. All rows of a user are in one block, determined
+    by the order in which users first appear or, under "add-remove", by a hash of their ID. Fits
+    get the groups, and the choice counts each user once, with the mean over their rows. Scores are
+    those of `~skdp.metrics.dp_evaluate` with groups.
 
-    A candidate whose fit fails counts as the worst and stays in the choice, and nothing says so:
-    failures may depend on the rows. The parameters, scores and warnings of others are not kept.
-    What is wrong with parameters is found before the charge. A candidate whose fit refuses a row,
-    as one without an imputer does a missing value, ends the search with an error instead: that row
-    would decide that it is the worst. A candidate that cannot predict a row of the comparison has
-    the largest loss there.
+    A candidate whose fit fails silently counts as the worst and stays in the choice, because
+    failures may depend on the rows. The parameters, scores and warnings of other candidates are
+    not stored. Invalid parameters are found before the charge. If the fit of a candidate refuses a
+    row, such as a missing value without an imputer, the search ends with an error; otherwise that
+    row would make the candidate the worst. A candidate that cannot predict a comparison row gets
+    the largest loss for it.
 
-    What the guarantee does not cover: the time that a search takes, errors about malformed input,
-    of which keys that leave a block without rows are one, whether a solver fails, and other uses
-    of the same data.
+    The guarantee does not cover the run time of a search, errors about malformed input, including
+    keys that leave a block empty, failures of a solver, or other uses of the same data.
 
-    Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, the
-    fits hardly tell one candidate from another, and `fit` warns; below 60 it refuses. Under
-    "add-remove", where their number is private, nothing is said. Whatever is fixed by knowledge or
-    by public data is better than any search.
+    If the number of rows of a fit times its mu (without a delta, its epsilon) is below 200, the
+    fits hardly distinguish the candidates, and `fit` warns; below 60 it raises an error. Under
+    "add-remove", where that number is private, there is no warning or error. Parameters fixed by
+    prior knowledge or public data are better than any search.
 
     References
     ----------
@@ -238,20 +237,20 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
 
     @with_callbacks
     def fit(self, X, y=None, groups=None):
-        """Search within ``(epsilon, delta)``, and fit what was chosen.
+        """Run the search within ``(epsilon, delta)``.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
-            What the estimator takes.
+            Rows in a form that the estimator accepts.
 
         y : array-like of shape (n_samples,) or str
             Labels or targets, or the name of their column in ``X``.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, or the name of their column. All guarantees are then
-            for users, each of whom has all rows in one block and counts once; the estimator must
-            take groups. None protects single rows.
+            User ID of each row, or the name of the ID column. All guarantees then protect users.
+            All rows of a user are in one block, and each user counts once. The estimator must
+            accept groups. None protects single rows.
 
         Returns
         -------
@@ -260,10 +259,10 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
         Raises
         ------
         ValueError
-            If a parameter or the input is invalid, or the budget is too small for so many
-            candidates. That a candidate refuses rows may be found after the charge.
+            If a parameter or the input is invalid, or the budget is too small for the number of
+            candidates. An error about rows that a candidate refuses may come after the charge.
         BudgetExceededError
-            If the ledger cannot pay; what was found before stays.
+            If the remaining budget of the ledger is too small; earlier results are kept.
         """
         context = begun_fit(self)
         with unchanged_on_error(self):
@@ -296,8 +295,8 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
                         model = searched.fitted(candidates[best], plan.refits[best], last)
             if model is None:
                 raise RuntimeError(
-                    "The candidate that was chosen could not be fitted, and nothing of this "
-                    "search is kept."
+                    "The chosen candidate could not be fitted; no results of this search are "
+                    "stored."
                 )
             self._store(plan, candidates[best], model, evaluation)
             self.best_index_, self.candidates_ = best, candidates
@@ -312,8 +311,8 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
             candidates = list(ParameterGrid(self.param_grid))
         except (TypeError, ValueError):
             raise ValueError(
-                "param_grid must be a dict from parameters to lists of values, or a list of "
-                f"such; got {short_repr(self.param_grid)}."
+                "param_grid must be a dict from parameters to lists of values, or a list of such "
+                f"dicts; got {short_repr(self.param_grid)}."
             ) from None
         if not candidates:
             raise ValueError(f"param_grid must not be empty; got {short_repr(self.param_grid)}.")

@@ -58,8 +58,8 @@ def shares_of(shares, n_candidates, *, refit):
     last = 1.0 - max(fits, choice + score)
     if last < given.get("refit", 0.0) - _TOLERANCE or (refit and last <= 0.0) or choice <= 0.0:
         raise ValueError(
-            "shares must leave something for each part: fits and refit sum to at most 1, and so "
-            f"do choice, score and refit; got {short_repr(given)}."
+            "shares must leave a positive share for each part: fits and refit sum to at most 1, "
+            f"as do choice, score and refit; got {short_repr(given)}."
         )
     return {"fits": fits, "choice": choice, "score": score, "refit": last}
 
@@ -139,8 +139,8 @@ class GridPlanner(SearchPlanner):
             return largest_scale(lambda at: excess(total(at), self.target), self.target, guess)
         except ValueError:
             raise NothingLeftError(
-                f"not all parts of the search can have a part of epsilon={self.target.epsilon!r} "
-                f"at delta={self.target.delta!r}"
+                "not every part of the search can have a share of "
+                f"epsilon={self.target.epsilon!r} at delta={self.target.delta!r}"
             ) from None
 
     def _planned_fits(self, amount, sizes):
@@ -236,8 +236,8 @@ def plan_of(planned, n_candidates):
     least = bisect_left(range(n_candidates), True, lo=1, key=fails) - 1
     able = f"{least} at most" if least else "not even 1"
     raise ValueError(
-        f"param_grid must hold fewer candidates, or epsilon be larger: this budget bears {able}, "
-        f"for {reason}; got {n_candidates}."
+        "param_grid must have fewer candidates, or epsilon must be larger: this budget suffices "
+        f"for {able}, for {reason}; got {n_candidates}."
     )
 
 
@@ -286,15 +286,15 @@ def check_rows_of_grid(n_units, target, n_candidates, share_of, *, disjoint):
     what = f"{n_units} {units_of(target)} and {kind}={amount(n_candidates):.3g}"
     if not tells(n_candidates, defaults.TOO_FEW):
         raise ValueError(
-            "param_grid must hold fewer candidates for this budget, at most "
-            f"{most(defaults.TOO_FEW)}: {what} for the fit of each tell nothing about which "
-            f"is best. Choose by knowledge or by public data; got {n_candidates}."
+            f"param_grid must have at most {most(defaults.TOO_FEW)} candidates for this budget: "
+            f"{what} for the fit of each cannot show which is best. Choose by prior knowledge or "
+            f"public data; got {n_candidates}."
         )
     fewer = most(defaults.FEW)
-    better = f" A grid of {fewer} would be told apart." if fewer > 1 else ""
+    better = f" A grid of {fewer} could be compared." if fewer > 1 else ""
     warn_user(
-        f"{what} for the fit of each of {n_candidates} candidates tell little about which is "
-        f"best.{better} A choice by knowledge or by public data may well do more."
+        f"{what} for the fit of each of {n_candidates} candidates hardly show which is "
+        f"best.{better} A choice by prior knowledge or public data may be better."
     )
 
 
@@ -541,8 +541,8 @@ def _largest(above, guess, slope):
             at -= min(max((found + _TOLERANCE_DELTA / 2) / slope, -1.0), 1.0)
     if below is None:
         raise ValueError(
-            "epsilon must be larger, or n_iter_mean smaller, for all parts of a search to have a "
-            "part of it."
+            "epsilon must be larger, or n_iter_mean smaller, so that every part of the search "
+            "gets a share."
         )
     return below[0], slope
 
@@ -565,11 +565,11 @@ def check_rows_of_runs(n_units, point):
     if n_units * amount < defaults.TOO_FEW:
         fewer = "" if pure else ", or n_iter_mean smaller"  # which costs nothing if it is pure
         raise ValueError(
-            f"epsilon must be larger{fewer}: {sizes} tell nothing about which is best. "
-            f"Choose without the data, or by public data; got {point.epsilon:.3g} a run."
+            f"epsilon must be larger{fewer}: {sizes} cannot show which is best. Choose by prior "
+            f"knowledge or public data; got {point.epsilon:.3g} per run."
         )
     if n_units * amount < defaults.FEW:
         warn_user(
-            f"{sizes} tell little about which is best. A choice without the data, or by public "
-            "data, may well be better."
+            f"{sizes} hardly show which is best. A choice by prior knowledge or public data may "
+            "be better."
         )

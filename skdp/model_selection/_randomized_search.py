@@ -1,4 +1,4 @@
-"""Search over random parameters within one budget, however many are drawn."""
+"""Randomized search within one privacy budget."""
 
 import math
 import warnings
@@ -29,145 +29,147 @@ _BLOCK_SEEDS = 3  # of the number, the runs and the refit; and of a run
 
 
 class DPRandomizedSearch(BaseDPSearch):
-    """Search over random parameters, under one guarantee that hardly grows with their number.
+    """Randomized search over parameters with one privacy guarantee.
 
-    A run draws parameters, fits with them to one public block of the rows, and scores the model on
-    another under a guarantee. There is a random number of runs, which stays secret, and only the
-    best of them is released: it costs about one and a half times what one run costs, or twice if
-    runs are pure. It is then fitted again, to all rows. This is for large spaces of parameters,
-    where `DPGridSearch` would have to divide its budget among many candidates.
+    Each run draws parameters, fits a model to one public block of the rows, and scores it on
+    another block under a guarantee. The number of runs is random and secret, and only the best run
+    is released. This costs about 1.5 times as much as one run, or twice as much for pure runs, and
+    hardly depends on the number of runs. The winner is then refitted to all rows. Use this class
+    for large parameter spaces, where `DPGridSearch` would have to divide its budget among many
+    candidates.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator with defaults of epsilon, delta, adjacency, random_state and ledger,
-        or a `~skdp.pipeline.DPPipeline` of steps that have them.
+        A private estimator with default epsilon, delta, adjacency, random_state and ledger, or a
+        `~skdp.pipeline.DPPipeline` of such steps.
 
     param_distributions : dict or list of dict
-        As for :class:`~sklearn.model_selection.RandomizedSearchCV`: lists, or distributions with
-        a method ``rvs``, of parameters, those of steps included. Public: it must not be chosen by
-        a look at the rows.
+        As for :class:`~sklearn.model_selection.RandomizedSearchCV`: lists, or distributions with a
+        method ``rvs``, including parameters of steps. Public: it must not be chosen by looking at
+        the rows.
 
     epsilon : float, default=1.0
-        Budget of the whole search.
+        Privacy budget of the whole search.
 
     delta : float, default=0.0
-        0 is pure differential privacy; a positive number is well below one over the number of
-        rows.
+        0 gives pure differential privacy. A positive value should be well below 1 / n_samples.
 
     n_iter_mean : float, default=10
-        Mean of the number of runs, larger than 1. The number is drawn anew in each search, is
-        often far from its mean, and nothing limits it.
+        Mean number of runs, greater than 1. Each search draws a new number, which is often far
+        from the mean and has no upper limit.
 
     eta : "auto" or float, default="auto"
-        Shape of its law, larger than -1; see `~skdp.privacy.RandomRunsDP`. The larger it is, the
-        fewer searches have very few runs, and the more they cost: with ``n_iter_mean=10`` one
-        search in ten has a single run at 1, the geometric law, and one in four at 0. "auto" is 0
-        for ``delta=0``, where pure runs cost ``2 + eta`` times their epsilon, and 1 otherwise.
+        Shape of the distribution of the number of runs, greater than -1; see
+        `~skdp.privacy.RandomRunsDP`. A larger value makes very few runs less likely and the search
+        more expensive: with ``n_iter_mean=10`` one search in ten has a single run for ``eta=1``,
+        the geometric distribution, and one in four for ``eta=0``. "auto" is 0 for ``delta=0``,
+        where pure runs cost ``2 + eta`` times their epsilon, and 1 otherwise.
 
     scoring : str, default=None
-        Name of one scoring that `~skdp.metrics.dp_evaluate` knows, such as "accuracy", "roc_auc"
-        or "neg_log_loss" of a classifier, "r2" or "neg_mean_absolute_error" of a regressor. None
-        is that of ``score``.
+        Name of a score of `~skdp.metrics.dp_evaluate`, such as "accuracy", "roc_auc" or
+        "neg_log_loss" for a classifier, "r2" or "neg_mean_absolute_error" for a regressor. None
+        uses the metric of ``score``.
 
     blocks : "auto" or float, default="auto"
-        Part of the rows that score and are not fitted to; "auto" is a fifth.
+        Fraction of the rows used for scoring instead of fitting; "auto" is a fifth.
 
     shares : "auto" or dict, default="auto"
-        Part of the budget of the "refit", or of the "runs", which have what the last fit leaves:
-        of mu^2 with a positive delta and of epsilon otherwise. "auto" gives three quarters to the
-        refit.
+        Budget share of the "refit" or of the "runs", which get the remainder of the refit: of mu^2
+        with a positive delta and of epsilon otherwise. "auto" gives three quarters to the refit.
 
     refit : bool, default=True
-        Whether the winner is fitted again, to all rows. Otherwise it stays as it was scored, and
-        the runs have the whole budget.
+        Whether to refit the winner to all rows. Otherwise its first fit is kept, and the runs get
+        the whole budget.
 
     row_key : str, int or callable, default=None
-        Needed under "add-remove" without groups, as for `DPGridSearch`: what decides on the block
-        of a row.
+        Key that determines the block of a row; required under "add-remove" without groups, as for
+        `DPGridSearch`.
 
     classes : list, default=None
-        Public labels. None takes those of the estimator, or those present in ``y``, which are
+        Public labels. None uses those of the estimator, or those present in ``y``, which are then
         treated as public.
 
     y_bounds : (float, float), default=None
-        Public range of the target, for the score and for an estimator without its own. None
-        takes that of the estimator.
+        Public range of the target, for the score and for an estimator without bounds of its own.
+        None uses the bounds of the estimator.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of rows is public.
+        Neighbouring relation. Under "replace-one" the number of rows is public.
 
     n_jobs : int, default=None
-        Runs at the same time, as in joblib; one of rows of a source.
+        Number of parallel runs, as in joblib; 1 for rows of a source.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise, the parameters and the number of runs from the operating system.
-        Anything else makes them reproducible and void of privacy, for tests and figures.
+        None draws the noise, the parameters and the number of runs from the operating system. Any
+        other value makes them reproducible, which voids privacy; use it for tests and figures
+        only.
 
     ledger : BudgetLedger or path, default=None
-        Budget that each search is charged to, once, before it uses a row.
+        Ledger that each search charges once, before it uses any row.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The best estimator, fitted to all rows; without ``refit``, as it was scored. Released under
+        Best estimator, refitted to all rows; without ``refit``, its first fit. Released under
         ``guarantee_``.
 
     best_params_ : dict
         Parameters of the best run. Released under ``guarantee_``.
 
     best_score_ : float
-        Noisy score of its first fit, on rows that this fit has not read. It is the largest of
-        many, hence biased upwards, by up to several times the standard error of its noise; the
-        last fit has more of the budget. Released under ``guarantee_``.
+        Noisy score of the first fit of the best run, on rows that this fit has not read. As the
+        largest of many scores it is biased upwards, by up to several times the standard error of
+        its noise. The refit has a larger share of the budget. Released under ``guarantee_``.
 
     best_evaluation_ : Evaluation
-        ``best_score_`` with an interval, which holds for one run and not for the best of many.
-        Released under ``guarantee_``.
+        ``best_score_`` with a confidence interval, which is valid for one run but not for the best
+        of many. Released under ``guarantee_``.
 
     guarantee_ : ApproxDP
-        What the search promises, with its privacy profile. Public.
+        Guarantee of the search, with its privacy profile. Public.
 
     budget_ : list of (str, float, str)
-        Parts of the search, their planned shares, and their guarantees in words. Public.
+        Stages of the search, with their planned shares and guarantees as text. Public.
 
     classes_ : ndarray
-        Labels, of a classifier. Public.
+        Labels, for classifiers. Public.
 
     n_features_in_ : int
-        As of a `~skdp.pipeline.DPPipeline`. Public.
+        As in `~skdp.pipeline.DPPipeline`. Public.
 
     feature_names_in_ : ndarray of str
-        As of a `~skdp.pipeline.DPPipeline`. Public.
+        As in `~skdp.pipeline.DPPipeline`. Public.
 
     See Also
     --------
-    DPGridSearch : Compares a few candidates that are known beforehand.
-    skdp.privacy.RandomRunsDP : What the best of a random number of runs satisfies.
+    DPGridSearch : Compares a few given candidates. skdp.privacy.RandomRunsDP : Guarantee of the
+    best of a random number of runs.
 
     Notes
     -----
-    **Privacy.** A record is in one block, which follows from its position or from its own key:
-    runs are fitted to it, or scored by it, at the same cost. The best run satisfies
-    `~skdp.privacy.RandomRunsDP`, with which the last fit composes; ``guarantee_`` is the worse of
-    both blocks. All of it is charged at once, before a row is used. The promise rests on the law
-    of the number of runs: it is drawn exactly, it is never cut, and neither it nor the parameters
-    and scores of other runs are kept. How long a search takes tells much about that number. Nobody
-    who is not trusted with the rows may observe the time, and no progress is shown.
+    **Privacy.** Each record is in one block, determined by its position or its own key: runs are
+    fitted to it or scored on it, at the same cost. The best run satisfies
+    `~skdp.privacy.RandomRunsDP`, which is composed with the refit; ``guarantee_`` is the worse of
+    both blocks. Everything is charged at once, before any row is used. The guarantee depends on
+    the distribution of the number of runs: the number is sampled exactly and never truncated, and
+    neither it nor the parameters and scores of other runs are stored. The run time of a search
+    reveals much about that number. Only people trusted with the rows may observe the run time, and
+    no progress is shown.
 
-    With ``groups`` the guarantee is for users. All rows of a user are in one block, by the
-    position of the user in the order in which users first come, or under "add-remove" by a hash
-    of their id. Fits are given the groups, and scores count each user once,
-    by the mean over their rows. Scores are those of `~skdp.metrics.dp_evaluate` with groups.
+    With ``groups`` the guarantee protects users. All rows of a user are in one block, determined
+    by the order in which users first appear or, under "add-remove", by a hash of their ID. Fits
+    get the groups, and scores are those of `~skdp.metrics.dp_evaluate` with groups, which count
+    each user once, with the mean over their rows.
 
-    A run whose fit fails counts as the worst, and nothing says so, since failures may depend on
-    the rows. So does a run whose parameters make a fit cost something that was not found
-    beforehand, when all parameters of lists and 64 public draws of distributions were looked at. A
-    run that refuses rows, or parameters which were not looked at, ends the search with an error:
-    one row would decide that it is the worst.
+    A run whose fit fails silently counts as the worst, because failures may depend on the rows. So
+    does a run whose parameters make a fit cost something that was not found in advance, when all
+    listed parameters and 64 public draws of distributions were checked. If a run refuses rows, or
+    parameters that were not checked, the search ends with an error; otherwise one row would make
+    that run the worst.
 
-    Where the rows of a fit times its mu (without a delta: its epsilon) are fewer than 200, runs
-    hardly tell some parameters from others, and `fit` warns; below 60 it refuses.
+    If the number of rows of a fit times its mu (without a delta, its epsilon) is below 200, runs
+    hardly distinguish parameters, and `fit` warns; below 60 it raises an error.
 
     References
     ----------
@@ -231,20 +233,20 @@ class DPRandomizedSearch(BaseDPSearch):
         self.n_jobs = n_jobs
 
     def fit(self, X, y=None, groups=None):
-        """Search within ``(epsilon, delta)``, and fit what was best.
+        """Run the search within ``(epsilon, delta)``.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
-            What the estimator takes.
+            Rows in a form that the estimator accepts.
 
         y : array-like of shape (n_samples,) or str
             Labels or targets, or the name of their column in ``X``.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, or the name of their column. All guarantees are then
-            for users, each of whom has all rows in one block and counts once; the estimator must
-            take groups. None protects single rows.
+            User ID of each row, or the name of the ID column. All guarantees then protect users.
+            All rows of a user are in one block, and each user counts once. The estimator must
+            accept groups. None protects single rows.
 
         Returns
         -------
@@ -255,9 +257,9 @@ class DPRandomizedSearch(BaseDPSearch):
         ValueError
             If a parameter or the input is invalid, or the budget is too small.
         BudgetExceededError
-            If the ledger cannot pay; what was found before stays.
+            If the remaining budget of the ledger is too small; earlier results are kept.
         RuntimeError
-            If no run could be fitted; the ledger stays charged, and what was found before stays.
+            If no run could be fitted; the ledger stays charged, and earlier results are kept.
         """
         with unchanged_on_error(self):
             self._check_parameters()
@@ -270,15 +272,13 @@ class DPRandomizedSearch(BaseDPSearch):
             number, runs, last = seeds(self.random_state, _BLOCK_SEEDS)
             params, model, evaluation = self._best_of(plan, rows, number, runs)
             if model is None:
-                raise RuntimeError(
-                    "No run of this search could be fitted, and nothing of it is kept."
-                )
+                raise RuntimeError("No run of this search could be fitted; no results are stored.")
             if self.refit:
                 model = searched.fitted(params, plan.last, last)
                 if not plan.covers(model, plan.lasts):
                     raise RuntimeError(
-                        "The last fit spent more than was planned for it, and nothing of this "
-                        "search is kept."
+                        "The refit spent more than its planned budget; no results of this search "
+                        "are stored."
                     )
             self._store(plan, params, model, evaluation)
         return self
@@ -303,7 +303,8 @@ class DPRandomizedSearch(BaseDPSearch):
         if not names:
             raise ValueError(
                 "param_distributions must be a dict from parameters to lists of values or to "
-                f"distributions with a method rvs, or a list of such; got {short_repr(given)}."
+                "distributions with a method rvs, or a list of such dicts; got "
+                f"{short_repr(given)}."
             )
         check_names(names)
 

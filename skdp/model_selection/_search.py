@@ -1,4 +1,4 @@
-"""What all searches share: checks of their parameters, and their answers."""
+"""Base class of all searches: parameter checks and prediction."""
 
 from dataclasses import replace
 from typing import Any
@@ -100,14 +100,14 @@ class BaseDPSearch(MetaEstimatorMixin, DelegatingEstimator):
         if isinstance(estimator, type) or not (is_pipeline or is_private(estimator)):
             raise ValueError(
                 "estimator must be a private estimator of skdp with an epsilon, or a DPPipeline "
-                f"of steps that prepare and learn; got {short_repr(estimator)}."
+                f"with preprocessing steps and a model; got {short_repr(estimator)}."
             )
         if isinstance(estimator, DelegatingEstimator) and not is_pipeline:
             raise ValueError(f"estimator must not be a search itself; got a {kind}.")
         if not hasattr(estimator, "predict"):
-            raise ValueError(f"estimator must predict, so that it can be scored; got a {kind}.")
+            raise ValueError(f"estimator must have a predict method to be scored; got a {kind}.")
         if hasattr(estimator, "partial_fit"):
-            raise ValueError(f"estimator must not learn a stream, as a {kind} does.")
+            raise ValueError(f"estimator must not learn from a stream; got a {kind}.")
         check_defaults(estimator, self, f"estimator, a {kind},", "estimator", _WHOLE)
         check_answers(estimator)
 

@@ -65,8 +65,8 @@ class Blocks:
         """Blocks by fractions of the rows, with the key that the adjacency asks for."""
         if adjacency == "add-remove" and unit == "record" and row_key is None:
             raise ValueError(
-                "row_key must be given under adjacency='add-remove', where positions of rows "
-                "move: the column that holds a key of each row, or a function of X; got None."
+                "row_key must be given under adjacency='add-remove', as row positions may "
+                "change: a column with a key for each row, or a function of X; got None."
             )
         if row_key is not None and not (
             isinstance(row_key, str) or is_whole(row_key) or callable(row_key)
@@ -121,8 +121,8 @@ class Blocks:
         parts = [np.flatnonzero(block == b) for b in range(len(self.fractions))]
         if not all(map(len, parts)):  # as of no rows at all, an estimator can make nothing of it
             raise ValueError(
-                f"{'row_key' if users is None else 'groups'} must spread the rows over "
-                f"{len(parts)} blocks, one of which has none: it must tell rows apart."
+                f"{'row_key' if users is None else 'groups'} must distribute the rows over "
+                f"{len(parts)} blocks, but one block is empty: use distinct keys."
             )
         return parts
 
@@ -141,7 +141,7 @@ class Blocks:
         else:
             keys = list(_column(X, self.row_key))
         if len(keys) != n_samples:
-            raise ValueError("row_key must give one key a row.")
+            raise ValueError("row_key must give one key per row.")
         return keys
 
 
@@ -149,7 +149,7 @@ def _made(row_key, X):
     """Keys by a function, whose errors may quote a row."""
     with suppress(Exception):
         return list(row_key(X))
-    raise ValueError("row_key must give one key a row; as a function it raised an error.")
+    raise ValueError("row_key must give one key per row; the function raised an error.")
 
 
 def _column(X, key):
@@ -174,7 +174,7 @@ def _place(key):
     if isinstance(key, bytes):
         key = key.decode(errors="replace")
     if not isinstance(key, str | Real):
-        raise ValueError("row_key must give numbers or texts.")
+        raise ValueError("row_key must give numbers or strings.")
     try:
         text = repr(float(key))
     except (ValueError, OverflowError):
@@ -235,8 +235,8 @@ class Searched(Candidates):
             groups, n_units = _users.ids_of(groups), users.n_users
             if not has_fit_parameter(search.estimator, "groups"):
                 raise ValueError(
-                    "groups must be None for an estimator whose fit takes none, and has a "
-                    f"guarantee for records; got {short_repr(search.estimator)}."
+                    "groups must be None for an estimator whose fit does not accept them, as its "
+                    f"guarantee protects records; got {short_repr(search.estimator)}."
                 )
         warn_of_delta(search, n_units, "record" if users is None else "user")
         estimator = clone(search.estimator).set_params(adjacency=search.adjacency)
@@ -296,7 +296,7 @@ class Searched(Candidates):
             if self.groups is not None:
                 more = f"groups must name more users than {self.n_units}"
             raise ValueError(
-                f"{more}: the smallest of {len(sizes)} blocks would have {min(sizes)}, and needs "
+                f"{more}: the smallest of {len(sizes)} blocks would have {min(sizes)} and needs "
                 f"{least}."
             )
         return sizes
@@ -342,8 +342,8 @@ def _checked(search, X, y, groups):
     if given is None:
         if getattr(search, "n_jobs", None) not in (None, 1):
             raise ValueError(
-                "n_jobs must be None or 1 for rows of a source, which is read by one fit after "
-                f"the other; got {short_repr(search.n_jobs)}."
+                "n_jobs must be None or 1 for rows of a source, which fits read sequentially; "
+                f"got {short_repr(search.n_jobs)}."
             )
         X, y, groups = opened_frame(X, y, groups, numeric=is_numeric, ids=True)
         search._store_columns(Schema.of(X))
@@ -361,6 +361,6 @@ def _checked(search, X, y, groups):
     elif inputs.count_of_rows(X) is None:
         X = np.asarray(X)
     if inputs.count_of_rows(X) != len(y):
-        raise ValueError("X and y must have as many rows.")
+        raise ValueError("X and y must have the same number of rows.")
     search._store_columns(Schema.of(X))
     return X, y, groups

@@ -1,4 +1,4 @@
-"""One budget for all steps: pipelines with one guarantee, and guarantees of others' pipelines."""
+"""Pipelines with one privacy budget, and guarantees of scikit-learn pipelines."""
 
 from skdp.pipeline._guarantee_of import guarantee_of
 from skdp.pipeline._pipeline import DPPipeline

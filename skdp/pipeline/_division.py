@@ -391,7 +391,7 @@ def largest_scale(excess, target, guess):
     while excess(scale) > 0.0:
         if step > 0.5:
             raise ValueError(
-                "epsilon must be such that all private steps can have a part of it at "
+                "epsilon must be large enough for a share of every private step at "
                 f"delta={target.delta!r}; got {target.epsilon!r}."
             )
         scale *= 1.0 - step
@@ -426,8 +426,8 @@ def _shares(leaves, shares, target, n_units):
     fixed = math.fsum(share for share in automatic.values() if share is not None)
     if left <= 0.0:
         raise ValueError(
-            "shares must leave something for steps that they do not name; got a sum of 1 or more, "
-            f"without {short_repr(sorted(automatic))}."
+            "shares must leave a remainder for steps that they do not name; got a sum of 1 or "
+            f"more, without {short_repr(sorted(automatic))}."
         )
     factor = 1.0 if fixed == 0.0 else left / fixed
     if n_open:
@@ -543,6 +543,6 @@ def check_one_unit(guarantees, unit=None):
         if guarantee.unit == unit:
             continue
         raise ValueError(
-            f"Step {path!r} has a guarantee for one {guarantee.unit}, and other steps have one "
-            f"for one {unit}: they do not compose. Fit all with groups, or none."
+            f"Step {path!r} has a guarantee for one {guarantee.unit}, other steps for one {unit}; "
+            "these do not compose. Fit all steps with groups, or none."
         )

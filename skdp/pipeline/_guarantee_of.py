@@ -1,4 +1,4 @@
-"""Guarantees of pipelines and searches of scikit-learn's own."""
+"""Guarantees of scikit-learn pipelines and searches."""
 
 from collections import Counter
 from dataclasses import replace
@@ -29,7 +29,7 @@ _SPLITS = (
 
 
 def guarantee_of(fitted, public=()):
-    """Guarantee of all that a fitted estimator learned from its rows.
+    """Return the guarantee of everything that a fitted estimator learned from its rows.
 
     Parameters
     ----------
@@ -37,40 +37,39 @@ def guarantee_of(fitted, public=()):
         An estimator of this package, or a `~sklearn.pipeline.Pipeline`,
         `~sklearn.compose.ColumnTransformer`, `~sklearn.pipeline.FeatureUnion`,
         `~sklearn.frozen.FrozenEstimator`, `~sklearn.model_selection.FixedThresholdClassifier`,
-        `~sklearn.compose.TransformedTargetRegressor`,
-        `~sklearn.feature_selection.SelectFromModel` or search of scikit-learn around such.
+        `~sklearn.compose.TransformedTargetRegressor`, `~sklearn.feature_selection.SelectFromModel`
+        or scikit-learn search that contains such estimators.
 
     public : tuple of str, default=()
-        Steps, named as in ``set_params``, for which the caller takes responsibility that they
-        learn nothing, or only from public data. Of a search "scores" stands for its exact scores
-        and the choice that was made by them, and "splits" for folds that depend on labels or
-        groups, or on a private number of rows. Each is a caveat of the guarantee.
+        Steps, named as in ``set_params``, that the caller declares to learn nothing, or only from
+        public data. For a search, "scores" covers its exact scores and the choice based on them,
+        and "splits" covers folds that depend on labels, groups, or a private number of rows. Each
+        is listed as a caveat of the guarantee.
 
     Returns
     -------
     Guarantee
-        Of all that was learned, composed in the order of the steps. Of a search it is of all its
-        fits: each candidate on each split, as planned from its parameters, and the last one on
-        all rows.
+        Composition of the guarantees of the steps in order. For a search it composes all fits:
+        each candidate on each split, as planned from its parameters, and the refit on all rows.
 
     Raises
     ------
     ValueError
-        If something is not covered by a guarantee; the message names it.
+        If a part has no guarantee; the message names it.
 
     Notes
     -----
-    **Privacy.** What is returned holds for the fitted attributes, if all steps read the same rows
-    once. It does not cover what was done outside: earlier fits, scores that were looked at, or
-    other estimators. A ledger counts what is charged to it.
+    **Privacy.** The guarantee holds for the fitted attributes if all steps read the same rows
+    once. It does not cover other uses of the rows: earlier fits, scores that were viewed, or other
+    estimators. A ledger counts its own charges.
 
-    Steps that were fitted with ``groups`` have a guarantee for users, which does not compose with
-    those of others for records. A search whose fits had them is refused: which rows are in a fold
-    depends on how many each user has.
+    Steps fitted with ``groups`` have a guarantee for users, which does not compose with guarantees
+    for records. A search whose fits had groups raises an error, because its folds depend on the
+    number of rows of each user.
 
     See Also
     --------
-    DPPipeline : Divides one budget among its steps.
+    DPPipeline : Pipeline that divides one budget among its steps.
 
     Examples
     --------
@@ -114,7 +113,7 @@ def frozen_guarantee(estimator, path):
     try:
         check_is_fitted(estimator)
     except NotFittedError:
-        raise ValueError(f"Step {path!r} is frozen, and must be fitted before.") from None
+        raise ValueError(f"Step {path!r} is frozen and must already be fitted.") from None
     return guarantee_or_none(estimator, path=path)
 
 
@@ -154,8 +153,8 @@ def _of_search(search, public):
     if "scores" not in own:
         raise ValueError(
             "The scores of the search (cv_results_, best_score_) and the choice by them "
-            "(best_params_, best_estimator_) are exact functions of private rows, which nothing "
-            "covers. public=('scores',) takes responsibility for them."
+            "(best_params_, best_estimator_) are exact functions of private rows without any "
+            "guarantee. Pass public=('scores',) to take responsibility for them."
         )
     best = getattr(search, "best_estimator_", None)
     _check_for_records(search.estimator, best, public)
@@ -184,17 +183,18 @@ def _of_search(search, public):
         caveats += () if spent is None else spent.caveats
         if spent is not None and not covers(total, spent):
             raise ValueError(
-                "The parameters of the search are not those with which it was fitted: by them its "
-                f"best estimator has less than it has spent. Planned: {total} Spent: {spent}"
+                "The parameters of the search have changed since it was fitted: the plan by its "
+                f"parameters costs less than its best estimator spent. Planned: {total} Spent: "
+                f"{spent}"
             )
     if not _splits_are_public(search, next(iter(counts)).adjacency):
         if "splits" not in own:
             raise ValueError(
-                "The splits of the search depend on labels, on groups or on the number of rows, "
-                "so that one record can move others from fold to fold. Pass cv=KFold(...) to the "
-                "search where records are replaced, cv=PredefinedSplit(...) where they are added "
-                "or removed, and a number for the min_resources of one that halves; or "
-                "public=('splits',) to take responsibility."
+                "The splits of the search depend on labels, groups or the number of rows, so one "
+                "record can move others between folds. Pass cv=KFold(...) to the search if "
+                "records are replaced, cv=PredefinedSplit(...) if they are added or removed, and "
+                "a number for min_resources of a halving search; or pass public=('splits',) to "
+                "take responsibility."
             )
         caveats.append(declared("splits"))
     return compose(counts).with_caveats(*caveats)
@@ -213,10 +213,10 @@ def _check_for_records(estimator, best, public):
     last = None if best is None else guarantee_or_none(best, public=public)
     if asks or (last is not None and last.unit != "record"):
         raise ValueError(
-            "The fits of the search are for users, by their groups. Which rows are in a fold "
-            "depends on how many rows each user has, so that one user can move the rows of all "
-            "others: nothing covers that. Search without groups on rows of which each user has at "
-            "most so many, skdp.preprocessing.bound_contributions."
+            "The fits of the search use groups and protect users. The folds depend on the number "
+            "of rows of each user, so one user can move the rows of all others, which no "
+            "guarantee covers. Search without groups, on rows bounded per user with "
+            "skdp.preprocessing.bound_contributions."
         )
 
 

@@ -39,15 +39,15 @@ from skdp.rows import _source_frames as frames
 
 
 def inner_has(name):
-    """Check that what is within has a method, for `available_if`."""
+    """Check that the inner estimator has a method, for `available_if`."""
     return lambda model: model._check_has(name)
 
 
 class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
-    """Base of estimators that divide one budget, and predict by what they fitted.
+    """Base class of estimators that divide one budget and delegate to a fitted estimator.
 
-    Answers cost no privacy, as no private row is read. A subclass says by ``_inner`` what it
-    fitted, by ``_check_has`` whether that has a method, and by ``_inner_tags`` its tags.
+    Prediction costs no budget, since it reads no private row. A subclass defines ``_inner`` (the
+    fitted estimator), ``_check_has`` (whether it has a method) and ``_inner_tags`` (its tags).
     """
 
     _divides_budget = True
@@ -57,7 +57,7 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
 
     @available_if(inner_has("predict"))
     def predict(self, X):
-        """Predict by what was fitted; costs no privacy.
+        """Predict with the fitted estimator; costs no budget.
 
         Parameters
         ----------
@@ -71,22 +71,22 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
 
     @available_if(inner_has("predict_proba"))
     def predict_proba(self, X):
-        """Predict probabilities, of shape (n_samples, n_classes), of rows as for `predict`."""
+        """Return class probabilities of shape (n_samples, n_classes) for rows."""
         return self._ask("predict_proba", X)
 
     @available_if(inner_has("predict_log_proba"))
     def predict_log_proba(self, X):
-        """Predict logarithms of probabilities, as `predict_proba` does probabilities."""
+        """Return the logarithm of the probabilities of `predict_proba`."""
         return self._ask("predict_log_proba", X)
 
     @available_if(inner_has("decision_function"))
     def decision_function(self, X):
-        """Score rows as for `predict`: of shape (n_samples,) or (n_samples, n_classes)."""
+        """Return decision scores of shape (n_samples,) or (n_samples, n_classes)."""
         return self._ask("decision_function", X)
 
     @available_if(inner_has("predict_set"))
     def predict_set(self, X):
-        """Which classes are in the set of each row, of a `DPConformalClassifier`.
+        """Return the prediction set of each row, if a step is a `DPConformalClassifier`.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
 
     @available_if(inner_has("predict_interval"))
     def predict_interval(self, X):
-        """Interval of each row, of a `DPConformalRegressor`; arguments as for `predict`.
+        """Return the interval of each row, if a step is a `DPConformalRegressor`; see `predict`.
 
         Returns
         -------
@@ -111,7 +111,7 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
 
     @available_if(inner_has("transform"))
     def transform(self, X):
-        """Transform the rows; costs no privacy.
+        """Transform the rows; costs no budget.
 
         Parameters
         ----------
@@ -127,8 +127,8 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
     def score(self, X, y=None, sample_weight=None):
         """Compare predictions with ``y``, which must be public.
 
-        A score on private rows is an exact function of them, which no guarantee covers:
-        `~skdp.metrics.dp_evaluate` releases one within a budget.
+        An exact score on private rows has no privacy guarantee; `~skdp.metrics.dp_evaluate`
+        releases a noisy one within a budget.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
 
     @property
     def classes_(self):
-        """Labels of what was fitted."""
+        """Labels of the fitted estimator."""
         return self._inner.classes_
 
     def __sklearn_tags__(self):
@@ -172,10 +172,10 @@ class DelegatingEstimator(StatedGuarantee, LinkedDocumentation, BaseEstimator):
         )
 
     def _view_parts(self):
-        """Show how the budget is divided: shares and guarantees of what learns."""
+        """Show the budget allocation: shares and guarantees of the private steps."""
         rows = [(name, f"{share:.3g}", text) for name, share, text in self.budget_]
         head = ("step", "share", "guarantee")
-        return (table(head, rows, caption="How the budget is divided", numbers=(1,)),)
+        return (table(head, rows, caption="Budget allocation", numbers=(1,)),)
 
 
 # What a fit stores; a new one replaces all of it.
@@ -188,57 +188,56 @@ BUDGET = ("epsilon", "delta", "adjacency", "public", "ledger")
 
 
 class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
-    """Steps that prepare and learn, under one guarantee.
+    """Pipeline of preprocessing steps and a model under one privacy guarantee.
 
-    Like `~sklearn.pipeline.Pipeline`, for private rows: you state one ``(epsilon, delta)``, and
-    each step that learns from the rows gets a part of it. Their guarantees compose to the budget,
-    which is charged once, before a row is used. A step that learns without a guarantee is refused
-    by name.
+    Like `~sklearn.pipeline.Pipeline`, for private rows. You state one ``(epsilon, delta)``, and
+    each step that learns from the rows gets a share of it. The guarantees of the steps compose to
+    the budget, which is charged once, before any row is used. A step that learns without a
+    guarantee raises an error that names it.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        Names and estimators; the last one is mostly a model. Private steps, also within a
+        Names and estimators; the last one is usually a model. Private steps must keep their
+        default epsilon, delta, adjacency, random_state and ledger, also inside a
         `~sklearn.compose.ColumnTransformer`, `~sklearn.pipeline.FeatureUnion` or
-        `~sklearn.pipeline.Pipeline`, keep their defaults of epsilon, delta, adjacency,
-        random_state and ledger. Other steps must learn nothing from the rows, as is known from
-        their type and their parameters: `~sklearn.preprocessing.Normalizer`,
+        `~sklearn.pipeline.Pipeline`. Other steps must learn nothing from the rows. This is decided
+        by their type and parameters: `~sklearn.preprocessing.Normalizer`,
         `~sklearn.feature_extraction.text.HashingVectorizer`, an encoder with given categories,
-        splines on given knots, one of numpy's functions of single numbers, and others. A
+        splines on given knots, an elementwise numpy function, and others are accepted. A
         `~sklearn.model_selection.FixedThresholdClassifier`,
         `~sklearn.compose.TransformedTargetRegressor` or
-        `~sklearn.feature_selection.SelectFromModel` may stand around a private step, which gets
-        its budget. A `~sklearn.frozen.FrozenEstimator` stands for a step that was fitted before.
-        `fit` fits clones, and leaves these estimators as they are.
+        `~sklearn.feature_selection.SelectFromModel` may wrap a private step, which gets its
+        budget. A `~sklearn.frozen.FrozenEstimator` holds a step that was fitted earlier. `fit`
+        fits clones and leaves these estimators unchanged.
 
     epsilon : float, default=1.0
-        Budget of one fit, for all steps together.
+        Privacy budget of one fit, shared by all steps.
 
     delta : float, default=0.0
-        0 is pure differential privacy; a positive number, well below one over the number of
-        rows, composes far better and is needed to learn categories.
+        0 gives pure differential privacy. A positive value, well below 1 / n_samples, composes far
+        better and is needed to learn categories.
 
     shares : "auto" or dict, default="auto"
-        Part of the budget of each private step, by its name as in ``set_params``. With a positive
-        delta it is a part of mu^2, which is in proportion to one over the variance of Gaussian
-        noise, and otherwise a part of epsilon. "auto" gives steps that prepare a few percent each
-        and the rest to the model. Steps that a dict does not name share what is left by the same
-        rule; where it names all, only their proportions count.
+        Budget share of each private step, keyed by its name as in ``set_params``. With a positive
+        delta it is a share of mu^2, which is proportional to the inverse variance of Gaussian
+        noise; otherwise it is a share of epsilon. "auto" gives each preprocessing step a few
+        percent and the model the rest. Steps missing from a dict share the remainder by the same
+        rule. If the dict names all steps, only the proportions matter.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours, for all steps. Under "replace-one" the number of rows is
-        public.
+        Neighbouring relation, for all steps. Under "replace-one" the number of rows is public.
 
     public : tuple of str, default=()
-        Steps, named as in ``set_params``, for which you take responsibility that they learn
-        nothing, or only from public data. Each is a caveat of ``guarantee_``.
+        Steps, named as in ``set_params``, that you declare to learn nothing, or only from public
+        data. Each is listed as a caveat of ``guarantee_``.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible and
-        void of privacy, for tests and figures; each step has a seed of its own.
+        None draws noise from the operating system. Any other value makes the noise reproducible,
+        which voids privacy; use it for tests and figures only. Each step gets its own seed.
 
     ledger : BudgetLedger or path, default=None
-        Budget that each fit is charged to before it uses a row.
+        Ledger that each fit charges before it uses any row.
 
     Attributes
     ----------
@@ -246,65 +245,64 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         Fitted clones of ``steps``. Released under ``guarantee_``.
 
     guarantee_ : Guarantee
-        What the fit promises for all steps together, those that were frozen included. Public.
+        Guarantee of the fit for all steps together, including frozen ones. Public.
 
     budget_ : list of (str, float, str)
-        Each private step, its planned share, and its guarantee in words, epsilon first. Public.
+        Name, planned share and guarantee as text (epsilon first) of each private step. Public.
 
     classes_ : ndarray
-        Labels of the last step, if it has them. Public.
+        Labels of the last step, if it has any. Public.
 
     n_features_in_ : int
-        Number of columns, where ``X`` has two dimensions. Public.
+        Number of columns, if ``X`` is two-dimensional. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
-    guarantee_of : The guarantee of a pipeline or search of scikit-learn's own.
+    guarantee_of : Guarantee of a pipeline or search of scikit-learn.
     skdp.preprocessing.make_private_preprocessor : For a frame without documented bounds.
 
     Notes
     -----
-    **Privacy.** Everything that `fit` stores is public or released by a step under its guarantee,
-    and ``guarantee_`` is their composition in the order of the steps. What a step is charged
-    follows from its parameters and the number of its columns, never from the rows: so the charge
-    is made before they are used, and a fit that fails, or is interrupted, stays charged and leaves
-    the old steps whole. What can be found wrong before is refused without a charge: parameters,
-    labels, texts among numbers, and missing values that reach a step which takes none. With a
-    positive delta the budget of the model is what the other steps leave, to a millionth: they get
-    their shares, and the model gets as much as the composition allows. Steps in parallel are
-    composed with those that select first, which costs the least.
+    **Privacy.** Everything that `fit` stores is public or released by a step under its guarantee;
+    ``guarantee_`` is the composition of the steps in order. The charge of a step depends on its
+    parameters and its number of columns, never on the rows. It is therefore made before the rows
+    are used. A fit that fails or is interrupted stays charged and keeps the old steps. Errors that
+    can be found earlier cost nothing: invalid parameters or labels, text among numbers, and
+    missing values that reach a step that does not accept them. With a positive delta the model
+    gets as much budget as the composition allows after the shares of the other steps, up to a
+    millionth. For parallel steps, selections are composed first, which costs the least.
 
-    Parts of a `~sklearn.compose.ColumnTransformer` take columns by name, by position, or by a
-    `~sklearn.compose.make_column_selector`. Types of columns come from dtypes, and one odd entry
-    can change a dtype: that is a caveat. A ``sparse_threshold`` between 0 and 1 would read the
-    density of the rows; unless it is 0 the output is sparse wherever one part is.
+    A `~sklearn.compose.ColumnTransformer` may select columns by name, by position, or with a
+    `~sklearn.compose.make_column_selector`. A selection by dtype is a caveat, because a single odd
+    entry can change a dtype. A ``sparse_threshold`` between 0 and 1 would read the density of the
+    rows. Instead, unless it is 0, the output is sparse if any part is sparse.
 
-    A model scales rows back that are longer than its ``x_norm``, 1 by default. A row of m columns
-    in [-1, 1] can be as long as the root of m: put a `~sklearn.preprocessing.Normalizer` before
-    the model, as `~skdp.preprocessing.make_private_preprocessor` does, and all rows have length 1.
+    A model clips rows whose norm exceeds its ``x_norm``, 1 by default. A row of m columns in
+    [-1, 1] can have norm sqrt(m). Put a `~sklearn.preprocessing.Normalizer` before the model, as
+    `~skdp.preprocessing.make_private_preprocessor` does, so that all rows have norm 1.
 
-    With ``groups`` the guarantee is for users. Every step that learns then learns from users, and
-    rules read the number of users. With metadata routing an outer pipeline passes groups on after
-    ``set_fit_request(groups=True)``; within this one they need no request.
+    With ``groups`` the guarantee protects users. Every step that learns then learns from users,
+    and automatic rules use the number of users. With metadata routing, an outer pipeline passes
+    groups on after ``set_fit_request(groups=True)``. Steps of this pipeline need no request.
 
-    In a `~sklearn.model_selection.GridSearchCV` each fit is charged, and a ledger counts them. Its
-    scores are exact functions of private rows, which no guarantee covers: use
-    `~skdp.model_selection.DPGridSearch`. Groups that are given to its ``fit`` only choose folds,
-    unless metadata are routed; then the folds depend on how many rows each user has, which no
-    guarantee covers either.
+    In a `~sklearn.model_selection.GridSearchCV` each fit is charged to the ledger. Its scores are
+    exact functions of private rows and have no guarantee: use
+    `~skdp.model_selection.DPGridSearch`. Groups passed to the ``fit`` of GridSearchCV only choose
+    folds, unless metadata routing is enabled; then the folds depend on the number of rows of each
+    user, which no guarantee covers either.
 
-    A SelectFromModel may select nothing, which is an error after the charge: give it
-    ``max_features`` and ``threshold=-np.inf``, and it selects so many columns.
+    A SelectFromModel that selects nothing raises an error after the charge. With ``max_features``
+    and ``threshold=-np.inf`` it selects exactly ``max_features`` columns.
 
-    A target that is transformed is a float before, and finite after: what is not a number counts
-    as 0. The bounds of the regressor are those of transformed targets.
+    A transformed target must be a float before the transformation and is finite after it: NaN
+    counts as 0. The bounds of the regressor apply to transformed targets.
 
-    `score` compares predictions with targets that the caller passes. These must be public;
-    `~skdp.metrics.dp_evaluate` scores on private rows. What the guarantee does not cover: the time
-    that a fit takes, errors about malformed input, and other uses of the same data.
+    `score` compares predictions with targets that must be public; use `~skdp.metrics.dp_evaluate`
+    to score on private rows. The guarantee does not cover the run time of a fit, errors about
+    malformed input, or other uses of the same data.
 
     Examples
     --------
@@ -360,27 +358,26 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
     def fit(self, X, y=None, groups=None, **params):
         """Fit all steps under one ``(epsilon, delta)``.
 
-        What the steps cost follows from their parameters and from the columns of ``X``, and is
-        charged before a row is used.
+        The cost follows from the parameters of the steps and the columns of ``X``. It is charged
+        before any row is used.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
-            What the first step takes, or raw rows that `~skdp.rows.row_source` takes.
+            Rows that the first step accepts, or raw rows that `~skdp.rows.row_source` accepts.
 
         y : array-like of shape (n_samples,) or str, default=None
             Labels or targets, or the name of their column in ``X``.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, or the name of their column. The guarantee is then
-            for users: it covers all rows of one, however many. None protects rows. With groups
-            every step that learns is one whose ``fit`` takes them, and none stands within another
-            estimator.
+            User ID of each row, or the name of the ID column. The guarantee then covers all rows
+            of one user, however many. None protects single rows. Every step that learns must
+            accept groups in ``fit``, and none may be inside another estimator.
 
         **params : dict
-            Weights of the rows for the last step, where its ``fit`` takes them: of a step "model"
-            as ``model__sample_weight``. A weight must be a function of its own row and of public
-            or released numbers.
+            Sample weights for the last step, if its ``fit`` accepts them: ``model__sample_weight``
+            for a step "model". A weight must be a function of its own row and of public or
+            released numbers.
 
         Returns
         -------
@@ -389,10 +386,10 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         Raises
         ------
         ValueError
-            If a parameter is invalid, a step learns without a guarantee, or for records although
-            there are groups, or the input is invalid.
+            If a parameter or the input is invalid, if a step learns without a guarantee, or if
+            groups are given and a step protects only records.
         BudgetExceededError
-            If the ledger cannot pay; the old steps stay.
+            If the remaining budget of the ledger is too small; the old steps are kept.
         """
         context = begun_fit(self, len(self.steps) if isinstance(self.steps, list) else None)
         with unchanged_on_error(self):
@@ -415,7 +412,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             if name != f"{last}__sample_weight":
                 self._explain("fit", name)
                 raise TypeError(
-                    f"DPPipeline.fit() takes {last}__sample_weight beside X, y and groups; got "
+                    f"DPPipeline.fit() takes X, y, groups and {last}__sample_weight; got "
                     f"{short_repr(name)}."
                 )
         (weights,) = params.values() or (None,)
@@ -434,7 +431,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             None,
             inputs.count_of_rows(y),
         ):
-            raise ValueError("X and y must have as many rows.")
+            raise ValueError("X and y must have the same number of rows.")
         plan = Plan.of(self, X, y, groups, **weights)
         if plan.division.total is not None:
             charge(self, plan.division.total)
@@ -451,28 +448,28 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
     @available_if(inner_has("partial_fit"))
     @with_callbacks
     def partial_fit(self, X, y=None, groups=None, **params):
-        """Go on with a stream, of which only the last step learns after the first call.
+        """Continue a stream; after the first call only the last step learns.
 
-        Steps before it learn from the rows of the first call alone: they have their shares of the
-        budget, the last step has the rest, and in each later call as much. So all calls together
-        cost the budget, once, if the last step costs no more for further calls: it does not with
-        ``release="final"``. Where all other steps have been fitted before, within a
-        `~sklearn.frozen.FrozenEstimator`, the last one has the whole budget.
+        The other steps learn from the rows of the first call alone and get their budget shares.
+        The last step gets the rest, and the same amount in each later call. All calls together
+        cost the budget only once if further calls of the last step cost nothing, as with
+        ``release="final"``. If all other steps are frozen in a `~sklearn.frozen.FrozenEstimator`,
+        the last step gets the whole budget.
 
         Parameters
         ----------
         X : {array-like, frame, sparse matrix} of shape (n_samples, n_features), or source
-            Records that have not passed before. Of a source all rows are read into memory.
+            Records that no earlier call has used. All rows of a source are read into memory.
 
         y : array-like of shape (n_samples,) or str, default=None
             Labels or targets, or the name of their column in ``X``.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            As for `fit`, in all calls of a stream or in none; what the last step makes of users
-            who come again, its own parameters say.
+            As for `fit`, in all calls of a stream or in none. The parameters of the last step
+            define how it handles returning users.
 
         **params : dict
-            What ``partial_fit`` of the last step takes, such as ``classes``.
+            Parameters of ``partial_fit`` of the last step, such as ``classes``.
 
         Returns
         -------
@@ -481,9 +478,9 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         Raises
         ------
         ValueError
-            If a step would learn anew, or a parameter has changed since the stream began.
+            If a step would be refitted, or a parameter has changed since the stream began.
         BudgetExceededError
-            If the ledger cannot pay for one more release.
+            If the remaining budget of the ledger is too small for another release.
         """
         context = begun_fit(self)
         with unchanged_on_error(self, fresh=not hasattr(self, "steps_")):
@@ -504,19 +501,18 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             elif self._began != began:
                 raise ValueError(
                     "epsilon, delta, adjacency, public, ledger and the parameters of the last "
-                    "step must stay what they were when the stream began; clone the pipeline to "
-                    "begin another."
+                    "step must not change during a stream; clone the pipeline to start a new one."
                 )
             elif self.guarantee_.unit != unit:
                 raise ValueError(
-                    "groups must be given in all calls of a stream or in none: what was learned "
-                    f"before has a guarantee for one {self.guarantee_.unit}."
+                    "groups must be given in all calls of a stream or in none; earlier calls have "
+                    f"a guarantee for one {self.guarantee_.unit}."
                 )
             elif self.ledger is not None and self.budget_ and not _costs_once(self.steps_):
                 raise ValueError(
-                    "ledger must be None to go on with a stream after fit, whose charge covers "
-                    "all steps at once. Begin with partial_fit, or freeze the steps before the "
-                    "last: DPPipeline([('prepare', FrozenEstimator(pipeline[:-1])), ...])."
+                    "ledger must be None to continue a stream after fit, whose charge covers all "
+                    "steps at once. Start with partial_fit, or freeze the steps before the last: "
+                    "DPPipeline([('prepare', FrozenEstimator(pipeline[:-1])), ...])."
                 )
             steps = self.steps_ if plan is None else plan.steps
             name, last = steps[-1]
@@ -557,7 +553,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         if name == "partial_fit" and not isinstance(steps[-1], StatedGuarantee):
             # Others that have it may let what stands within them learn, without an account.
             kind = type(steps[-1]).__name__
-            raise AttributeError(f"A {kind} learns no stream under a guarantee.")
+            raise AttributeError(f"A {kind} does not support partial_fit under a guarantee.")
         all_transform = [step for step in steps if not passes(step)]
         for step in all_transform if name == "transform" else steps[-1:]:
             getattr(step, name)
@@ -576,8 +572,8 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
             found = error
         if str(found).startswith("columns are missing"):
             raise ValueError(
-                f"{found}. Where their steps take missing values, as those of "
-                "make_private_preprocessor do, columns of None will do."
+                f"{found}. If their steps accept missing values, as in make_private_preprocessor, "
+                "pass columns of None."
             )
         with quiet():
             schema = Schema.of(X)
@@ -587,16 +583,16 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
 
     @available_if(inner_has("transform"))
     def fit_transform(self, X, y=None):
-        """Fit all steps as `fit` does, and `transform` the rows by them."""
+        """Fit all steps with `fit` and return the transformed rows."""
         return self.fit(X, y).transform(X)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the columns that `transform` makes.
+        """Return the names of the columns that `transform` returns.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the columns of the input; None takes those of `fit`.
+            Names of the input columns; None uses those of `fit`.
 
         Returns
         -------
@@ -606,17 +602,17 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
 
     @property
     def named_steps(self):
-        """Steps by their names; the fitted ones after `fit`."""
+        """Steps by name; the fitted ones after `fit`."""
         return Pipeline(list(self._steps)).named_steps
 
     def __len__(self):
         return len(self.steps)
 
     def __getitem__(self, key):
-        """Return a step by its name or position, or a pipeline of a slice of them.
+        """Return a step by name or position, or a sub-pipeline by slice.
 
-        Steps are the fitted ones after `fit`; then a slice is fitted as well, and its
-        ``guarantee_`` is that of the whole.
+        After `fit` the steps are the fitted ones. A slice is then fitted too, and its
+        ``guarantee_`` is that of the whole pipeline.
         """
         if not isinstance(key, slice):
             return Pipeline(list(self._steps))[key]
@@ -629,12 +625,12 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         return part
 
     def get_params(self, deep=True):
-        """Get parameters of the pipeline, and of its steps as ``step__parameter``.
+        """Get the parameters of the pipeline, and of its steps as ``step__parameter``.
 
         Parameters
         ----------
         deep : bool, default=True
-            Whether to list those of the steps as well.
+            Whether to include the parameters of the steps.
 
         Returns
         -------
@@ -650,7 +646,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         return {**steps, **own}
 
     def set_params(self, **params):
-        """Set parameters of the pipeline, its steps, and theirs as ``step__parameter``.
+        """Set steps and parameters, those of steps as ``step__parameter``.
 
         Parameters
         ----------
@@ -675,12 +671,12 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         return self
 
     def set_output(self, *, transform=None):
-        """Set the container that steps make, as in `~sklearn.pipeline.Pipeline.set_output`.
+        """Set the output container of the steps, as `~sklearn.pipeline.Pipeline.set_output` does.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
-            None leaves it as it is.
+            None keeps the current setting.
 
         Returns
         -------
@@ -728,7 +724,7 @@ class DPPipeline(CallbackSupportMixin, DelegatingEstimator):
         lacking = [name for name in names if name not in (schema.names or ())]
         if schema.names and lacking:
             raise ValueError(
-                f"X must have the columns of the fit; it lacks {short_repr(lacking)}."
+                f"X must have the columns of the fit; got no column {short_repr(lacking)}."
             )
         check_input(self.steps_, X, schema, self.public)
 
@@ -758,8 +754,8 @@ def _check_options(last, params):
         if name not in known:
             raise ValueError(
                 f"{name} must not be given: partial_fit of a pipeline whose last step is a "
-                f"{type(last).__name__} takes {', '.join(sorted(known)) or 'nothing'} beside X, "
-                "y and groups."
+                f"{type(last).__name__} takes {', '.join(sorted(known)) or 'nothing'} in addition "
+                f"to X, y and groups."
             )
 
 

@@ -310,7 +310,7 @@ class Plan:
         learns = any(leaf.path == name for leaf in self.learn)
         if not learns or not has_fit_parameter(last, "sample_weight"):
             raise ValueError(
-                "sample_weight must be None unless the last step takes it, as "
+                "sample_weight must be None unless the last step accepts it, as "
                 "DPLogisticRegression, DPLinearSVC, DPLinearRegression, DPPoissonRegressor and "
                 f"DPKernelRidge do; got weights for {short_repr(last)}."
             )
@@ -322,10 +322,9 @@ class Plan:
         for leaf in self.learn:
             if leaf.path != name:
                 raise ValueError(
-                    f"Step {leaf.path!r} learns from the rows, and in a stream would learn from "
-                    "each part anew. Fit it before, and freeze it: "
-                    "FrozenEstimator(DPPipeline([...]).fit(X, y)); got "
-                    f"{short_repr(leaf.estimator)}."
+                    f"Step {leaf.path!r} learns from the rows, and would refit to each part of a "
+                    "stream. Fit and freeze it first: FrozenEstimator(DPPipeline([...]).fit(X, "
+                    f"y)); got {short_repr(leaf.estimator)}."
                 )
         own = {name: getattr(model, name) for name in OWN if name in last.get_params(deep=False)}
         check_own_budget(Leaf(name, last), model, names=own)
@@ -381,14 +380,14 @@ class Plan:
         for leaf in self.learn:
             if leaf.around is not None:
                 raise ValueError(
-                    "groups must be None where another estimator stands around the one that "
-                    f"learns: the fit of a {type(leaf.around[1]).__name__} takes none; "
-                    f"got {short_repr(leaf.around[1])}."
+                    "groups must be None if the private step is inside another estimator: the "
+                    f"fit of a {type(leaf.around[1]).__name__} does not accept groups; got "
+                    f"{short_repr(leaf.around[1])}."
                 )
             if not has_fit_parameter(leaf.estimator, "groups"):
                 raise ValueError(
-                    f"groups must be None where a step learns that takes none: {leaf} has a "
-                    "guarantee for records. Bound how many rows each user has instead: "
+                    f"groups must be None if a step does not accept them: {leaf} has a guarantee "
+                    "for records. Bound the number of rows per user instead with "
                     f"skdp.preprocessing.bound_contributions; got {short_repr(leaf.estimator)}."
                 )
             if "__" in leaf.path:
@@ -429,8 +428,8 @@ class Plan:
                 continue
             if spent.unit != planned.unit or not covers(planned, spent):
                 raise RuntimeError(
-                    f"Step {path!r} spent more than was planned for it, and nothing of this fit "
-                    f"is kept. Planned: {planned} Spent: {spent}"
+                    f"Step {path!r} spent more than its planned budget; no results of this fit "
+                    f"are stored. Planned: {planned} Spent: {spent}"
                 )
 
 

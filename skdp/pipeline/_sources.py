@@ -19,16 +19,16 @@ def check_steps_of_source(steps: Any, public: Any) -> None:
     """Refuse, before a charge, steps that would see a part of the rows of a source alone."""
     if public:
         raise ValueError(
-            "public must be () for rows of a source, of which such steps would be shown the first "
-            f"block alone: fit them before, and freeze them; got {short_repr(public)}."
+            "public must be () for rows of a source, as such steps would get only the first "
+            f"block: fit and freeze them first; got {short_repr(public)}."
         )
     for name, step in steps:
         if passes(step):
             continue
         if isinstance(step, FeatureUnion) or is_wrapper(step):
             raise ValueError(
-                f"Step {name!r} must be no {type(step).__name__} for rows of a source: it takes "
-                "rows in memory."
+                f"Step {name!r} must not be a {type(step).__name__} for rows of a source: it "
+                "needs rows in memory."
             )
         if getattr(step, "sparse_output", False):
             raise ValueError(

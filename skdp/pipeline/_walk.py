@@ -111,8 +111,8 @@ class Walk:
             private = _private_parts(step)
             if private:  # which would go uncounted
                 raise ValueError(
-                    f"public must not name step {path!r}: what a {private[0]} learns has a "
-                    "guarantee, which counts."
+                    f"public must not name step {path!r}: a {private[0]} has a guarantee, which "
+                    "is counted."
                 )
             self._met.add(path)
             self.caveats.append(declared(path))
@@ -130,8 +130,8 @@ class Walk:
             if not self.change and hasattr(step, "guarantee_"):  # of all its steps
                 return Leaf(path, step, guarantee=step.guarantee_), Schema()
             raise ValueError(
-                f"Step {path!r} is a {kind.__name__}, with a budget of its own: put its steps "
-                "into this one, or fit it before and give FrozenEstimator(...)."
+                f"Step {path!r} is a {kind.__name__} with its own budget: put its steps into this "
+                "pipeline, or fit it first and pass FrozenEstimator(...)."
             )
         if is_private(step) or (path == self.stream and isinstance(step, StatedGuarantee)):
             leaf = Leaf(path, step, schema.n_columns, names=schema.names)
@@ -152,8 +152,7 @@ class Walk:
             advice += f" public=({path!r},) takes responsibility for it."
         if fault:
             raise ValueError(
-                f"Step {path!r} learns nothing from the rows only with other parameters: {fault}."
-                f"{advice}"
+                f"Step {path!r} may learn from the rows with these parameters: {fault}.{advice}"
             )
         raise ValueError(f"{Leaf(path, step)} {UNKNOWN}{advice}")
 
@@ -165,8 +164,8 @@ class Walk:
         fault = known.fault(step)
         if fault:
             raise ValueError(
-                f"Step {path!r} learns nothing beside its {known.parameter} only with other "
-                f"parameters: {fault}."
+                f"Step {path!r} may learn more than its {known.parameter} with these parameters: "
+                f"{fault}."
             )
         found = target_step(step, fitted=not self.change)
         if found is not None:
@@ -193,7 +192,7 @@ class Walk:
         if type(step) is Pipeline:
             if step.memory is not None:
                 raise ValueError(
-                    f"memory must be None in step {path!r}: a cache would keep private rows on "
+                    f"memory must be None in step {path!r}: a cache would store private rows on "
                     f"disk; got {short_repr(step.memory)}."
                 )
             return self.steps(step.steps, schema, path)
@@ -250,9 +249,9 @@ class Walk:
             step.sparse_threshold, step.__class__ = 1.0, SparseColumns
             return
         raise ValueError(
-            f"sparse_threshold of step {path!r} must be 0: otherwise it reads the density of the "
-            "rows, also if it is 1 and no entry is 0. A DPPipeline keeps parts sparse; "
-            f"got {short_repr(step.sparse_threshold)}."
+            f"sparse_threshold of step {path!r} must be 0: other values read the density of the "
+            "rows, even 1 if no entry is 0. A DPPipeline keeps parts sparse; got "
+            f"{short_repr(step.sparse_threshold)}."
         )
 
 
@@ -308,10 +307,10 @@ def check_steps(steps, reserved):
         raise ValueError(f"steps must have names that are strings; got {short_repr(names)}.")
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise ValueError(f"steps must have names of their own; got {short_repr(repeated)} twice.")
+        raise ValueError(f"steps must have distinct names; got {short_repr(repeated)} twice.")
     taken = sorted(set(names) & set(reserved))
     if taken:
-        raise ValueError(f"steps must not have the name of a parameter; got {short_repr(taken)}.")
+        raise ValueError(f"steps must not be named like a parameter; got {short_repr(taken)}.")
     if any("__" in name or not name for name in names):
         raise ValueError(f"steps must have names without '__'; got {short_repr(names)}.")
     for position, (name, step) in enumerate(steps):
@@ -356,7 +355,7 @@ def check_defaults(estimator, model, what, path, whole, *, names=OWN):
     for name in names:
         if name not in defaults:
             raise ValueError(
-                f"{what} has no parameter {name}, so that it takes no part of a budget."
+                f"{what} has no parameter {name}, so it cannot get a share of a budget."
             )
         own, default = getattr(estimator, name), defaults[name].default
         same = own is default or (type(own) is type(default) and own == default)
@@ -456,11 +455,11 @@ class _InputCheck:
         what = f"Step {path!r}, a HashingVectorizer,"
         if not isinstance(columns, str | int | np.integer):
             raise ValueError(
-                f"{what} takes one column of texts: select it by its name alone and not by a "
-                f"list; got {short_repr(columns)}."
+                f"{what} takes one text column: select it by name, not by a list; got "
+                f"{short_repr(columns)}."
             )
         if not all(isinstance(value, str | bytes) for value in self.columns(taken[0])):
-            raise ValueError(f"{what} takes texts alone: make missing ones '' before.")
+            raise ValueError(f"{what} takes only strings: replace missing values by ''.")
 
     def numbers(self, step, what, places):
         tags = get_tags(step).input_tags
@@ -475,10 +474,10 @@ class _InputCheck:
             return
         places = self.table(places)
         if not places:
-            raise ValueError(f"{what} takes columns of which X has none.")
+            raise ValueError(f"{what} takes columns, but X has none.")
         texts = [isinstance(name, str) for name in self.schema.names or ()]
         if any(texts) and not all(texts):
-            raise TypeError(f"{what} takes columns with names that are all texts, or none.")
+            raise TypeError(f"{what} takes columns whose names are all strings, or no names.")
         if tags.string or tags.categorical:
             return
         if isinstance(self.X, np.ndarray) and self.X.dtype.kind == "f":
@@ -505,9 +504,8 @@ class _InputCheck:
             if type(step) is TruthValueScaler:
                 clone(step).fit(self.columns([place]))  # which says what it wants
             raise ValueError(
-                f"{what} takes numbers, which column {short_repr(names[place])} does not hold: "
-                "encode "
-                "texts with DPOneHotEncoder, make numbers of dates, or leave the column out."
+                f"{what} takes numbers, but column {short_repr(names[place])} has other values: "
+                "encode text with DPOneHotEncoder, convert dates to numbers, or drop the column."
             )
         _check_finite(values, what, step, f" (column {short_repr(names[place])})" if names else "")
 

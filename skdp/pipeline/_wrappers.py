@@ -61,7 +61,7 @@ _ADVICE = {
     "DPSimpleImputer, or strategy='constant' with a public fill_value": "SimpleImputer",
     "DPSimpleImputer": "KNNImputer IterativeImputer",
     "features='all'": "MissingIndicator",
-    "one of numpy's functions of single numbers, such as np.log1p": "FunctionTransformer",
+    "an elementwise numpy function, such as np.log1p": "FunctionTransformer",
     "RandomFourierTransformer, GaussianRandomProjection, or no step at all": "PCA",
     "GaussianRandomProjection, or no step at all": "IncrementalPCA TruncatedSVD",
     "RandomFourierTransformer": "KernelPCA Nystroem",
@@ -74,17 +74,17 @@ _ADVICE = {
         "GenericUnivariateSelect VarianceThreshold SequentialFeatureSelector"
     ),
     # Around one estimator or several, to which they do more than fit one of them to the rows.
-    "one private model, which has the whole budget": (
+    "one private model, with the whole budget": (
         "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor "
         "StackingClassifier StackingRegressor VotingClassifier VotingRegressor"
     ),
-    "a DPPipeline for each output, and a BudgetLedger for all of them": (
+    "a DPPipeline for each output, with one BudgetLedger": (
         "ClassifierChain MultiOutputClassifier MultiOutputRegressor RegressorChain"
     ),
-    "the classifier itself, which takes any number of classes": (
+    "the classifier itself, which supports any number of classes": (
         "OneVsOneClassifier OneVsRestClassifier OutputCodeClassifier"
     ),
-    "the probabilities of DPLogisticRegression as they are": "CalibratedClassifierCV",
+    "the probabilities of DPLogisticRegression": "CalibratedClassifierCV",
     "the regressor itself, which clips targets to y_bounds": "RANSACRegressor",
     "the classifier itself, on the rows that have labels": "SelfTrainingClassifier",
     "FixedThresholdClassifier with a public threshold": "TunedThresholdClassifierCV",
@@ -105,9 +105,7 @@ def instead_of(step):
     """Sentences that say why, where that is not clear, and what would do; or an empty text."""
     reason = ""
     if type(step).__name__ in _REWEIGHTS:
-        reason = (
-            " It makes the weights of a row from the errors of all rows, which it keeps exactly."
-        )
+        reason = " Its row weights come from the exact errors of all rows, which it stores."
     return reason + _advice_for(step)
 
 
@@ -208,20 +206,20 @@ class Schema:
         if type(selector).__module__.startswith("skdp.") and of_dtypes is not None:
             if self.dtypes is None:
                 raise ValueError(
-                    f"The columns of step {path!r} must be names or positions: nothing public "
-                    "says which types they have here."
+                    f"The columns of step {path!r} must be names or positions: their types here "
+                    "are not public."
                 )
             return ColumnsFromRows(of_dtypes(self.names or None, list(self.dtypes)))
         if type(selector) is not make_column_selector:
             raise ValueError(
                 f"The columns of step {path!r} must be names, positions or a "
-                "make_column_selector: any other function is given the rows and may look at "
-                f"them; got {short_repr(selector)}."
+                "make_column_selector: any other function would see the rows; got "
+                f"{short_repr(selector)}."
             )
         if not self.names or not _of_pandas(self.dtypes):
             raise ValueError(
-                f"The columns of step {path!r} must be names or positions where X is no frame of "
-                f"pandas with its columns as they came; got {short_repr(selector)}."
+                f"The columns of step {path!r} must be names or positions unless X is a pandas "
+                f"frame with its original columns; got {short_repr(selector)}."
             )
         import pandas as pd  # X is a frame of it
 
@@ -255,7 +253,7 @@ class Schema:
         wrong = [column for column in wanted if not -n <= column < n]
         if wrong:
             raise ValueError(
-                f"Step {path!r} takes columns {short_repr(wrong)}, and X has {n} columns."
+                f"Step {path!r} takes columns {short_repr(wrong)}, but X has {n} columns."
             )
         return [int(column) % n for column in wanted]
 
@@ -263,12 +261,11 @@ class Schema:
         names = self.names or ()
         if not names:
             raise ValueError(
-                f"Step {path!r} takes a column {short_repr(name)}, and the columns of X have no "
-                "names: "
-                "pass a frame, or positions of columns."
+                f"Step {path!r} takes a column {short_repr(name)}, but the columns of X have no "
+                "names: pass a frame, or column positions."
             )
         if name not in names:
-            raise ValueError(f"Step {path!r} takes a column {short_repr(name)}, and X has none.")
+            raise ValueError(f"Step {path!r} takes a column {short_repr(name)}, but X has none.")
         return names.index(name)
 
     def _at(self, positions):
@@ -424,12 +421,12 @@ def _no_comparison(step):
     return ""
 
 
-_LISTED = "must be None or one of numpy's functions of single numbers, such as np.log1p"
+_LISTED = "must be None or an elementwise numpy function, such as np.log1p"
 _PROJECTIONS = (GaussianRandomProjection, SparseRandomProjection)
 _SKETCHES = (kernel_approximation.SkewedChi2Sampler, kernel_approximation.PolynomialCountSketch)
 _OF_TEXTS = ("analyzer", "preprocessor", "tokenizer", "strip_accents")
 _SEED = _rule(
-    "random_state", _is_none_or_whole, "must be None or an int, never the generator of noise"
+    "random_state", _is_none_or_whole, "must be None or an int, not the generator of the noise"
 )
 _ENCODES = (
     _rule("categories", _are_lists, "must be lists, from a codebook"),
@@ -446,7 +443,7 @@ _RULES: dict[type, tuple[Callable[[Any], str], ...]] = {
     OneHotEncoder: (*_ENCODES, _must("handle_unknown", "ignore"), _must("drop", None)),
     OrdinalEncoder: (*_ENCODES, _must("handle_unknown", "use_encoded_value")),
     SplineTransformer: (
-        _rule("knots", _is_no_text, "must be an array of positions, public"),
+        _rule("knots", _is_no_text, "must be an array of public positions"),
         _rule("extrapolation", lambda own: own != "error", "must not be 'error': it leaks rows"),
     ),
     FunctionTransformer: (
@@ -463,7 +460,7 @@ _RULES: dict[type, tuple[Callable[[Any], str], ...]] = {
     ),
     MissingIndicator: (_must("features", "all"),),
     kernel_approximation.RBFSampler: (
-        _rule("gamma", _is_no_text, "must be a number: 'scale' is of the rows"),
+        _rule("gamma", _is_no_text, "must be a number: 'scale' reads the rows"),
         _SEED,
     ),
     **dict.fromkeys(_SKETCHES, (_SEED,)),
@@ -622,13 +619,13 @@ def _inverse(step):
     functions = (step.func, step.inverse_func)
     if step.transformer is not None:
         if functions != (None, None):
-            return "transformer and func must not be given both"
+            return "transformer and func must not both be given"
         if not hasattr(step.transformer, "inverse_transform"):
             return (
                 f"transformer must have an inverse_transform; got {short_repr(step.transformer)}"
             )
     elif (functions[0] is None) != (functions[1] is None):
-        return "func and inverse_func must be given both, or none"
+        return "func and inverse_func must both be given, or neither"
     return ""
 
 
@@ -645,9 +642,9 @@ def _is_threshold(threshold):
 
 def _max_features(step):
     if getattr(step, "max_features_", step.max_features) != step.max_features:
-        return "max_features must be as it was in the fit"
+        return "max_features must be the same as in the fit"
     if not _is_none_or_whole(step.max_features):
-        return "max_features must be None or an int: a function is given the rows"
+        return "max_features must be None or an int: a function would see the rows"
     return ""
 
 
@@ -655,7 +652,7 @@ _SELECTS = (
     _rule(
         "estimator",
         lambda own: getattr(own, "kernel", "linear") == "linear",
-        "must have one coefficient for each column, as linear models have",
+        "must have one coefficient per column, as linear models do",
     ),
     _must("prefit", False, ": give FrozenEstimator(...) of what was fitted before"),
     _rule(
@@ -666,7 +663,9 @@ _SELECTS = (
     ),
     _max_features,
     _rule(
-        "importance_getter", lambda own: isinstance(own, str), "must be a text: functions see rows"
+        "importance_getter",
+        lambda own: isinstance(own, str),
+        "must be a str: functions see rows",
     ),
 )
 _NO_COMPARISON = _must("check_inverse", False, ": it compares private targets, and warns")

@@ -1,4 +1,4 @@
-"""Transformers that know public bounds only, or learn within a budget."""
+"""Transformers that use public bounds, or learn with differential privacy."""
 
 from skdp.preprocessing._bounded_scaler import BoundedScaler
 from skdp.preprocessing._column_kinds import schema_from

@@ -35,7 +35,7 @@ from skdp.rows._users import Users
 
 
 class RowTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
-    """Base of transformers that map each row on its own.
+    """Base class of transformers that map each row on its own.
 
     A subclass says which rows it takes, what `fit` stores, and how rows are mapped.
     """
@@ -49,12 +49,12 @@ class RowTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
     n_features_in_: int
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters and remember the columns; no value in ``X`` is used.
+        """Check the parameters and store the columns; values in ``X`` are not used.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to be transformed later. Whether they are sparse is public.
+            Rows. Whether they are sparse is public.
 
         y : None
             Ignored.
@@ -79,19 +79,19 @@ class RowTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
         Returns
         -------
         {ndarray, CSR matrix} of shape (n_samples, n_features_out)
-            Rows as the description of the class says.
+            Transformed rows, as described for the class.
         """
         check_is_fitted(self)
         with np.errstate(all="ignore"):  # a warning would depend on the data
             return self._transformed(self._validated(X, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that come out.
+        """Return the names of the output columns.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the columns. None takes ``feature_names_in_``, or "x0", "x1" and so on.
+            Names of the input columns. None uses ``feature_names_in_``, or "x0", "x1" and so on.
 
         Returns
         -------
@@ -149,7 +149,7 @@ class RowTransformer(LinkedDocumentation, TransformerMixin, BaseEstimator):
 
 
 class Budgeted(StatedGuarantee):
-    """Base of what spends a budget, which its attributes state as those of an estimator do."""
+    """Base class of objects that spend a budget and state it in attributes, as estimators do."""
 
     ledger: Any
 
@@ -165,7 +165,7 @@ class Budgeted(StatedGuarantee):
 
 
 class PrivateTransformer(Budgeted, RowTransformer):
-    """Base of transformers that learn within a budget.
+    """Base class of transformers that learn within a budget.
 
     A subclass plans a release in `_plan`, from public numbers alone, and makes it in `_learn`.
 
@@ -182,19 +182,19 @@ class PrivateTransformer(Budgeted, RowTransformer):
     _budget_share = float(defaults.PREPARING)
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
-        """Learn under ``(epsilon, delta)``-differential privacy.
+        """Fit the transformer under ``(epsilon, delta)``-differential privacy.
 
         Parameters
         ----------
         X : {array-like, data frame} of shape (n_samples, n_features), or source
-            Rows, or what `~skdp.rows.row_source` takes.
+            Rows, or input of `~skdp.rows.row_source`.
 
         y : None
             Ignored.
 
         groups : array-like of shape (n_samples,) or str, default=None
-            Id of the user who owns each row, or the name of their column. The guarantee is then
-            for users: it covers all rows of one, however many. None protects rows.
+            User ID of each row, or the name of the ID column. The guarantee then covers all rows
+            of one user, however many. None protects single rows.
 
         Returns
         -------
@@ -203,26 +203,26 @@ class PrivateTransformer(Budgeted, RowTransformer):
         Raises
         ------
         ValueError
-            If a parameter or the input is invalid, or the budget too small for the numbers of
-            rows and columns; nothing is charged then.
+            If a parameter or the input is invalid, or the budget is too small for the numbers of
+            rows and columns. Nothing is charged then.
         BudgetExceededError
-            If the ledger cannot pay; what was learned before stays.
+            If the remaining budget of the ledger is too small; an earlier fit is kept.
         """
         return self._learn_anew(X, groups)
 
     def partial_fit(
         self, X: Any, y: Any = None, groups: Any = None, *, refresh: Any = False
     ) -> Self:
-        """Learn from the first call of a stream, as `fit` does; later calls cost nothing.
+        """Fit to the rows of the first call of a stream; later calls cost nothing.
 
-        Each call has rows of its own. Rows of a later call may be transformed by what was learned
-        before, and a model of them has a budget of its own: the first call does not know them. A
-        model of the first call's rows composes with what was learned from these.
+        Each call must have new rows. Rows of later calls may be transformed by the fitted
+        transformer, and a model of them has its own budget: the first call does not use them. The
+        guarantee of a model of the first call's rows composes with that of this transformer.
 
         Parameters
         ----------
         X : {array-like, data frame} of shape (n_samples, n_features), or source
-            Rows that have not passed before. Where nothing is learned, only their columns are
+            Rows that no earlier call has used. If nothing is learned, only their columns are
             compared with those of the first call.
 
         y : None
@@ -232,12 +232,12 @@ class PrivateTransformer(Budgeted, RowTransformer):
             As in `fit`.
 
         refresh : bool, default=False
-            Learn anew from the rows of this call. Then ``guarantee_`` is the larger one of both,
-            as each row is in one call; with ``groups`` both compose, as users may come again. The
-            ledger is charged as by `fit`. Give each call that learns from rows a
-            `~skdp.privacy.BudgetLedger.partition` of its own, and with ``groups`` only where no
-            user comes again. When to do so must not depend on private rows. Models of columns
-            that have changed have to begin anew.
+            Refit to the rows of this call. ``guarantee_`` is then the larger of both guarantees,
+            since each row is in one call. With ``groups`` both compose, since users may return.
+            The ledger is charged as by `fit`. Give each call that learns from rows its own
+            `~skdp.privacy.BudgetLedger.partition`; with ``groups`` do so only if no user returns.
+            The decision to refresh must not depend on private rows. Models of the changed columns
+            must be refitted.
 
         Returns
         -------
@@ -248,7 +248,7 @@ class PrivateTransformer(Budgeted, RowTransformer):
         ValueError
             As `fit`, and if a parameter has changed without ``refresh``.
         BudgetExceededError
-            If the ledger cannot pay; what was learned before stays.
+            If the remaining budget of the ledger is too small; an earlier fit is kept.
         """
         boolean(refresh=refresh)
         before = getattr(self, "guarantee_", None)
@@ -280,7 +280,7 @@ class PrivateTransformer(Budgeted, RowTransformer):
             if before is not None and (unit, self.adjacency) != (before.unit, before.adjacency):
                 raise ValueError(
                     "groups must be given in all calls that learn or in none, and adjacency must "
-                    f"stay: what was learned has a guarantee for {before.adjacency} of one "
+                    f"not change: the earlier fit has a guarantee for {before.adjacency} of one "
                     f"{before.unit}; got {self.adjacency} and {unit}s."
                 )
             n_units = n_units if users is None else users.n_users
@@ -346,8 +346,8 @@ class PrivateTransformer(Budgeted, RowTransformer):
             if not str(error).startswith("could not convert"):
                 raise
         raise ValueError(
-            "X must hold numbers in every column: choose the numeric columns with a "
-            "ColumnTransformer, and encode those of text with DPOneHotEncoder."
+            "X must hold numbers in every column: select the numeric columns with a "
+            "ColumnTransformer, and encode text columns with DPOneHotEncoder."
         )
 
 
@@ -384,7 +384,7 @@ class ColumnBudget(Budgeted):
 def check_names(X: Any) -> None:
     """Refuse a frame whose columns share a name: what is told of one could mean the other."""
     if twice := repeated(inputs.names_of(X) or []):
-        raise ValueError(f"X must have a name of its own for each column; got {twice} twice.")
+        raise ValueError(f"X must have distinct column names; got {twice} twice.")
 
 
 def repeated(names: list) -> list[str]:
@@ -399,15 +399,15 @@ def per_column(names: Any, **given: Any) -> Any:
         return values
     if names is None:
         raise ValueError(
-            f"{parameter} must not be a dict where the columns have no names: pass a frame whose "
-            "column names are strings, or a list with one entry a column."
+            f"{parameter} must not be a dict if the columns have no names: pass a frame whose "
+            "column names are strings, or a list with one entry per column."
         )
     absent = [name for name in names if name not in values]
     unknown = [name for name in values if name not in set(names)]
     if absent or unknown:
         raise ValueError(
-            f"{parameter} must name every column of X and no other; "
-            f"got no {parameter} for {absent} and {parameter} for unknown columns {unknown}."
+            f"{parameter} must name every column of X and no other; got no {parameter} for "
+            f"{absent} and {parameter} for unknown columns {unknown}."
         )
     return [values[name] for name in names]
 
@@ -428,8 +428,8 @@ def increasing_floats(values: Any, name: str, of: str = "") -> np.ndarray:
     if is_rising and math.isfinite(float(floats[-1]) - float(floats[0])):
         return floats
     raise ValueError(
-        f"{name} must be finite numbers, two or more, each above the one before; "
-        f"got {short_repr(values)}{of}."
+        f"{name} must be at least two finite, strictly increasing numbers; got "
+        f"{short_repr(values)}{of}."
     )
 
 

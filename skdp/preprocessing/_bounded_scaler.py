@@ -9,26 +9,25 @@ from skdp.rows._inputs import checked_array
 
 
 class BoundedScaler(RowTransformer):
-    """Map the public bounds of each feature to [-1, 1] and clip what lies outside.
+    """Scale each feature from public bounds to [-1, 1] and clip values outside.
 
-    Privacy: each row is transformed on its own, by numbers that were written down before the data
-    were seen. Nothing is learned, so the transformer costs no budget and neighbouring data sets
-    stay neighbours. You must state bounds that do not come from the data: a minimum or a maximum
-    of the rows is a release that no guarantee covers.
+    Privacy: each row is transformed on its own, with numbers that were fixed before the data were
+    seen. Nothing is learned, so the transformer costs no budget, and neighbouring data sets stay
+    neighbours. The bounds must not come from the data: a minimum or maximum of the rows is a
+    release that no guarantee covers.
 
     Parameters
     ----------
     bounds : pair, sequence of pairs, or dict, default=(-1.0, 1.0)
         Public bounds ``(low, high)``, finite and with ``low < high``: one pair for all columns,
-        one pair a column in the order of the columns, or a dict from the name of each column to
-        its pair, for frames.
+        one pair per column, in column order, or, for frames, a dict from column names to pairs.
 
     log : bool, default=False
-        If True, scale ``log(1 + x - low)`` rather than ``x``, for amounts that span several
-        orders of magnitude. The bounds are still those of ``x``.
+        If True, scale ``log(1 + x - low)`` instead of ``x``; useful for amounts that span several
+        orders of magnitude. The bounds still refer to ``x``.
 
     missing : {"error", "center"}, default="error"
-        What to do with NaN: refuse it, or map it to 0, the middle of [-1, 1].
+        Handling of NaN: raise an error, or map it to 0, the middle of [-1, 1].
 
     Attributes
     ----------
@@ -39,7 +38,7 @@ class BoundedScaler(RowTransformer):
         Number of columns. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
@@ -82,7 +81,7 @@ class BoundedScaler(RowTransformer):
         return scaled.astype(X.dtype, copy=False)
 
     def inverse_transform(self, X):
-        """Map [-1, 1] back to the bounds; what was clipped comes back as the bound.
+        """Map [-1, 1] back to the bounds; clipped values become the bound.
 
         Parameters
         ----------
@@ -119,7 +118,7 @@ class BoundedScaler(RowTransformer):
 
 
 def column_limits(bounds, n_columns, names=None):
-    """Lower and upper limit of each column, of public bounds in any of their forms.
+    """Return the lower and upper limit of each column from public bounds in any form.
 
     Parameters
     ----------
@@ -140,8 +139,8 @@ def column_limits(bounds, n_columns, names=None):
         pairs = np.tile(pairs, (n_columns, 1))
     if pairs.shape != (n_columns, 2):
         raise ValueError(
-            f"bounds must be a pair (low, high) or one pair for each of the "
-            f"{n_columns} columns; got {short_repr(bounds)}."
+            f"bounds must be a pair (low, high) or one pair for each of the {n_columns} columns; "
+            f"got {short_repr(bounds)}."
         )
     low, high = pairs.T
     with np.errstate(over="ignore", invalid="ignore"):

@@ -13,9 +13,9 @@ KINDS = ("numeric", "categorical", "boolean", "datetime")
 
 
 class Proposal(dict):
-    """A dict that is printed with a note, one column a line where it is long.
+    """Dict that is printed with a note.
 
-    A copy by ``dict`` is what its owner states, and no proposal.
+    A copy made by ``dict`` counts as stated by the user, not as a proposal.
     """
 
     def __repr__(self):
@@ -23,7 +23,7 @@ class Proposal(dict):
 
 
 class ColumnsFromRows(list):
-    """Columns that dtypes of private rows chose; guarantees of what takes them have a caveat.
+    """Columns chosen by dtypes of private rows; guarantees that depend on them have a caveat.
 
     Clones and pickles of whatever holds this list hold one like it.
 
@@ -45,30 +45,32 @@ _NOTE = "A proposal, read from private rows: review it, and state it as your own
 
 @plain_arguments
 def schema_from(frame: Any, *, categories: bool = False) -> dict:
-    """Propose the kind of each column of a frame, for a person to review and to state.
+    """Propose the kind of each column of a frame, for manual review.
 
-    Columns of durations or of nested values are left out.
+    Columns with durations or nested values are omitted.
 
     Privacy: this reads private rows, and no guarantee covers what it returns. Dtypes and levels
-    may depend on single rows: one missing value makes floats of integers, and a categorical column
-    lists what has occurred. Check each entry against what you know without the rows, such as a
-    codebook: review it, then pass ``dict(schema)`` as ``columns=``, or a dict that you wrote. What
-    you state is public. The proposal itself would do as ``columns=``, but the guarantee of what is
-    fitted with it has a caveat, as it has without ``columns=``; with ``categories=True`` another
-    one says that the categories come from private rows.
+    may depend on single rows: one missing value turns integers into floats, and a categorical
+    column lists the values that occurred. Check each entry against a source other than the rows,
+    such as a codebook. Then pass ``dict(schema)``, or a dict that you wrote, as ``columns=``.
+    Whatever you state is public. The proposal itself is also accepted as ``columns=``, but then
+    the guarantee has a caveat, as it has without ``columns=``. With ``categories=True`` a further
+    caveat says that the categories come from private rows.
 
     Parameters
     ----------
     frame : frame of pandas or polars, or table of pyarrow
 
     categories : bool, default=False
-        Whether to copy the categories that occur, as a dict in place of the list of categorical
-        columns. They are values of private rows: remove all that you do not know from elsewhere.
+        Whether to copy the categories that occur, as a dict instead of the list of categorical
+        columns. They are values of private rows: remove all that you do not know from another
+        source.
 
     Returns
     -------
     dict
-        ``columns`` for `make_private_preprocessor`. Its text begins with a note, and is Python.
+        ``columns`` for `make_private_preprocessor`. Its repr is Python code that starts with a
+        note.
 
     Examples
     --------
@@ -83,9 +85,7 @@ def schema_from(frame: Any, *, categories: bool = False) -> dict:
     frame = framed(frame)
     names = names_of(frame)
     if names is None or not hasattr(frame, "dtypes"):
-        raise ValueError(
-            f"frame must be a frame of pandas or polars; got a {type(frame).__name__}."
-        )
+        raise ValueError(f"frame must be a pandas or polars frame; got a {type(frame).__name__}.")
     check_names(frame)
     found = {name: _kind_of(dtype) for name, dtype in zip(names, list(frame.dtypes), strict=True)}
     schema = Proposal()
@@ -101,10 +101,10 @@ def schema_from(frame: Any, *, categories: bool = False) -> dict:
 
 @dataclass(frozen=True)
 class ColumnsByDtype:
-    """Columns of a kind, by the dtypes of a frame and nothing else of it.
+    """Selector of columns of one kind by the dtypes of a frame.
 
-    A dtype is no public number: one odd entry can change it. Who finds this among the columns of
-    a `~sklearn.compose.ColumnTransformer` says so in the caveats of its guarantee.
+    A dtype is not public: a single odd entry can change it. A guarantee that depends on this
+    selector in a `~sklearn.compose.ColumnTransformer` has a caveat.
 
     Parameters
     ----------
@@ -142,14 +142,14 @@ class ColumnsByDtype:
         for name, kind in kinds.items():
             if kind == "duration":
                 raise ValueError(
-                    "columns must not be durations where dtypes decide, as column "
-                    f"{short_repr(name)} "
-                    "is: make numbers of them, such as hours, or pass columns= to leave them out."
+                    "columns must not be durations if dtypes choose the columns; got "
+                    f"{short_repr(name)}: convert it to numbers, such as hours, or pass columns= "
+                    "to leave it out."
                 )
             if kind == "nested":
                 raise ValueError(
-                    f"columns must hold one value a row; column {short_repr(name)} does not: pass "
-                    "columns= to leave it out."
+                    f"columns must hold one value per row; column {short_repr(name)} does not: "
+                    "pass columns= to leave it out."
                 )
         return [name for name, kind in kinds.items() if kind == self.kind]
 

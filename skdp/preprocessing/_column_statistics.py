@@ -1,4 +1,4 @@
-"""Releases of one column: quantiles, the mean, a histogram."""
+"""Private quantiles, mean and histogram of one column."""
 
 import math
 from dataclasses import dataclass, field
@@ -181,8 +181,8 @@ def _one_dimensional(column: Any) -> np.ndarray:
             values = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
     if values.ndim != 1 or not len(values):
         raise ValueError(
-            "column must have one dimension and a value; got an array of shape "
-            f"{values.shape}. Take one column of a frame, as frame['name']."
+            f"column must be one-dimensional and not empty; got an array of shape {values.shape}. "
+            "Take one column of a frame, as in frame['name']."
         )
     if len(values) > _MOST_ROWS:
         raise ValueError(f"column must have at most {_MOST_ROWS} values; got {len(values)}.")
@@ -204,8 +204,8 @@ def _numbers(column: Any) -> np.ndarray:
     except Exception:
         pass  # whose message would quote a value
     raise ValueError(
-        "column must hold real numbers, and what is missing as NaN or None. Texts are counted by "
-        "dp_histogram(categories=...)."
+        "column must hold real numbers, with NaN or None for missing values. Use "
+        "dp_histogram(categories=...) to count text values."
     )
 
 
@@ -218,8 +218,8 @@ def _checked_categories(categories: Any) -> tuple:
     except TypeError:
         pass
     raise ValueError(
-        "categories must be a sequence of different values, one at least; "
-        f"got {short_repr(categories)}."
+        "categories must be a non-empty sequence of distinct values; got "
+        f"{short_repr(categories)}."
     )
 
 
@@ -314,27 +314,27 @@ class BoundedSums(AdditiveRelease):
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistic:
-    """What was released of one column.
+    """Released statistic of one column.
 
     Attributes
     ----------
     value : float or ndarray
-        ``float(statistic)`` and ``numpy.asarray(statistic)`` return it, too. Released under
-        ``guarantee``.
+        Released value; also returned by ``float(statistic)`` and ``numpy.asarray(statistic)``.
+        Released under ``guarantee``.
 
     standard_error : float or None
-        Standard error by the noise alone, of ``value`` or of each of its entries. None where the
+        Standard error of ``value``, or of each of its entries, from the noise alone. None if the
         noise is not additive. Released under ``guarantee``.
 
     bounds : ndarray or None
-        Of a quantile, the edges of its cell, and of several quantiles a row for each. Of a mean,
-        the bounds to which values were clipped. Released under ``guarantee``.
+        For a quantile, the edges of its cell, with one row per quantile. For a mean, the clipping
+        bounds. Released under ``guarantee``.
 
     labels : tuple or None
-        Of a histogram, the edges or the categories. Public.
+        For a histogram, the edges or categories. Public.
 
     guarantee : Guarantee
-        What the release promises. Public.
+        Guarantee of the release. Public.
 
     Examples
     --------
@@ -369,48 +369,49 @@ def dp_quantile(
     random_state: Any = None,
     ledger: Any = None,
 ) -> ColumnStatistic:
-    """Quantiles of one column, each by the exponential mechanism over public cells.
+    """Release quantiles of one column by the exponential mechanism over public cells.
 
     Parameters
     ----------
     column : array-like of shape (n_samples,)
-        An array, or a series of pandas or polars. Missing values do not count.
+        Array, or pandas or polars series. Missing values are ignored.
 
     q : float or sequence of float in (0, 1), default=0.5
-        The median.
+        Quantiles to release. The default is the median.
 
     epsilon : float
-        Budget of all quantiles together.
+        Privacy budget, shared by all quantiles.
 
     delta : float, default=0.0
-        With a positive one several quantiles compose better.
+        With a positive value, several quantiles compose better.
 
     search_range : pair of float, default=(-1e6, 1e6)
-        Public. Values outside count as the nearest inside. A wide one costs little: cells are
-        finer near 0.
+        Public search range. Values outside are clipped to it. A wide range costs little, since
+        cells are narrow near 0.
 
     groups : array-like of shape (n_samples,), default=None
-        Id of the user who owns each value. Each user then counts once, with the shares of their
-        values, and the guarantee covers all values of one. None protects single values.
+        User ID of each value. Each user then has the same total weight, and the guarantee covers
+        all values of one user. None protects single values.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
 
     random_state : None, int, RandomState or Generator, default=None
-        Anything but None makes the outcome computable by whoever knows it.
+        None draws noise from the operating system. With any other value, anyone who knows it can
+        recompute the noise.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the values are used.
+        Ledger that is charged before the values are used.
 
     Returns
     -------
     ColumnStatistic
-        The middle of the cell as ``value``, its edges as ``bounds``. A quantile is right up to
-        about ``20 / epsilon`` rows for each of them.
+        Midpoint of the chosen cell as ``value`` and its edges as ``bounds``. The rank error of a
+        quantile is about ``20 / epsilon`` rows, times the number of quantiles.
 
     Raises
     ------
     ValueError
-        If a parameter is not as described.
+        If a parameter is invalid.
 
     Examples
     --------
@@ -459,28 +460,28 @@ def dp_mean(
     random_state: Any = None,
     ledger: Any = None,
 ) -> ColumnStatistic:
-    """Mean of one column, of values clipped to bounds.
+    """Release the mean of one column, with values clipped to bounds.
 
     Parameters
     ----------
     column : array-like of shape (n_samples,)
-        An array, or a series of pandas or polars. Missing values do not count.
+        Array, or pandas or polars series. Missing values are ignored.
 
     epsilon : float
-        Budget of the release.
+        Privacy budget of the release.
 
     delta : float, default=0.0
-        Laplace noise for 0, otherwise Gaussian noise.
+        0 uses Laplace noise; a positive value uses Gaussian noise.
 
     bounds : "auto" or pair of float, default="auto"
-        Public; "auto" learns them from half of the budget, of ``epsilon`` or of the squared mu,
-        within ``search_range``.
+        Public clipping bounds. "auto" learns them within ``search_range``, with half of
+        ``epsilon``, or half of mu squared.
 
     search_range : pair of float, default=(-1e6, 1e6)
-        Public, for ``bounds="auto"``.
+        Public search range for ``bounds="auto"``.
 
     groups : array-like of shape (n_samples,), default=None
-        As for `dp_quantile`: the mean is that of the users' own means.
+        As for `dp_quantile`. The result is the mean of the users' means.
 
     adjacency, random_state, ledger
         See `dp_quantile`.
@@ -488,13 +489,13 @@ def dp_mean(
     Returns
     -------
     ColumnStatistic
-        With the standard error by the noise. Values were clipped to its ``bounds``; how far that
-        moves the mean is not in the standard error.
+        Mean, its standard error from the noise, and the clipping ``bounds``. The standard error
+        excludes the bias from clipping.
 
     Raises
     ------
     ValueError
-        If a parameter is not as described, or the budget too small for bounds from so few rows.
+        If a parameter is invalid, or the budget is too small to learn bounds from so few rows.
 
     Examples
     --------
@@ -545,29 +546,30 @@ def dp_histogram(
     random_state: Any = None,
     ledger: Any = None,
 ) -> ColumnStatistic:
-    """Counts of one column in public bins or categories.
+    """Release counts of one column in public bins or categories.
 
     Parameters
     ----------
     column : array-like of shape (n_samples,)
-        An array, or a series of pandas or polars. What is missing, in no bin or of no category
-        does not count.
+        Array, or pandas or polars series. Missing values, and values outside all bins or
+        categories, are ignored.
 
     epsilon : float
-        Budget of the release.
+        Privacy budget of the release.
 
     delta : float, default=0.0
-        With a positive one Gaussian noise is used where it is smaller than Laplace noise.
+        With a positive value, Gaussian noise is used if it is smaller than Laplace noise.
 
     edges : array-like of shape (n_bins + 1,), default=None
-        Public, increasing. Bins hold their left edge, the last one the right one, too.
+        Public increasing bin edges. Bins include their left edge; the last one also includes its
+        right edge.
 
     categories : sequence, default=None
-        Public and different. Either these or ``edges``.
+        Public distinct categories. Give either these or ``edges``.
 
     groups : array-like of shape (n_samples,), default=None
-        As for `dp_quantile`: a user adds to each count the share of their values, in multiples of
-        1 / 1024, rounded down.
+        As for `dp_quantile`. Each user adds to a count the fraction of their values in it, rounded
+        down to a multiple of 1 / 1024.
 
     adjacency, random_state, ledger
         See `dp_quantile`.
@@ -575,13 +577,13 @@ def dp_histogram(
     Returns
     -------
     ColumnStatistic
-        Counts as ``value``, edges or categories as ``labels``. Counts may be negative, so that
-        sums of them have no bias.
+        Counts as ``value``, and edges or categories as ``labels``. Counts may be negative, so
+        their sums are unbiased.
 
     Raises
     ------
     ValueError
-        If a parameter is not as described.
+        If a parameter is invalid.
 
     Examples
     --------
@@ -594,8 +596,8 @@ def dp_histogram(
     budget = ColumnBudget("dp_histogram", epsilon, delta, adjacency, random_state, ledger)
     if (edges is None) == (categories is None):
         raise ValueError(
-            "edges or categories must be given, and not both; got "
-            f"edges={short_repr(edges)} and categories={short_repr(categories)}."
+            f"edges or categories must be given, but not both; got edges={short_repr(edges)} and "
+            f"categories={short_repr(categories)}."
         )
     if edges is not None:
         labels, values = tuple(increasing_floats(edges, "edges").tolist()), _numbers(column)

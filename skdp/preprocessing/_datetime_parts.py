@@ -17,10 +17,10 @@ _FIRST_WEEKDAY = 3  # of 1970-01-01, a Thursday
 
 
 class DatetimeParts(RowTransformer):
-    """Replace dates and times by their year, month, weekday and hour.
+    """Convert dates and times to year, month, weekday and hour.
 
-    Each column becomes one column of numbers for each part, named ``<column>_<part>``. A missing
-    time is NaN in all of them.
+    Each column becomes one numeric column per part, named ``<column>_<part>``. All parts of a
+    missing time are NaN.
 
     Privacy: each value is transformed on its own. Nothing is learned, so the transformer costs no
     budget and neighbouring data sets stay neighbours.
@@ -28,8 +28,8 @@ class DatetimeParts(RowTransformer):
     Parameters
     ----------
     parts : tuple of str, default=("year", "month", "weekday", "hour")
-        Parts, in the order of the output. Months are 1 to 12, weekdays 0 (Monday) to 6, hours 0
-        to 23. Years have no public bounds.
+        Parts, in output order. Months are 1 to 12, weekdays 0 (Monday) to 6, hours 0 to 23. Years
+        have no public bounds.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class DatetimeParts(RowTransformer):
         Number of columns. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
@@ -45,9 +45,9 @@ class DatetimeParts(RowTransformer):
 
     Notes
     -----
-    Columns may hold datetimes of numpy, pandas, polars or pyarrow, dates and datetimes of Python,
-    texts in ISO 8601, and numbers, which are seconds since 1970 (UTC). A time with a zone is read
-    as the clock shows it there. Any other value is refused with the name of its column.
+    Columns may hold datetimes of numpy, pandas, polars or pyarrow, Python dates and datetimes, ISO
+    8601 strings, and numbers, which are seconds since 1970 (UTC). Times with a time zone are read
+    in local time. Any other value raises an error that names its column.
 
     Examples
     --------
@@ -117,8 +117,8 @@ def _times(column: np.ndarray, name: Any) -> np.ndarray:
     except Exception:  # somebody else's object, or a text that is no time
         pass
     raise ValueError(
-        f"X must hold dates, times, or texts in ISO 8601; column {short_repr(name)} holds others: "
-        "make times of them, or None where they are missing."
+        f"X must hold dates, times or ISO 8601 strings; column {short_repr(name)} holds other "
+        "values: convert them to times, or to None if missing."
     ) from None
 
 

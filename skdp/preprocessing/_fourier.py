@@ -1,4 +1,4 @@
-"""Random Fourier features: a linear model on them is one of a kernel."""
+"""Random Fourier features, which approximate kernel models by linear ones."""
 
 import math
 
@@ -22,42 +22,41 @@ _BLOCK_STREAM = 0xF0F0
 
 
 class RandomFourierTransformer(RowTransformer):
-    """Replace each row by cosines and sines of random frequencies, of norm 1 together.
+    """Map each row to random Fourier features of norm 1.
 
-    Inner products of two such rows are close to a kernel of the rows they come from, so that a
-    linear model on them is one of the kernel: a private linear classifier becomes a private
+    Features are cosines and sines of random frequencies. The inner product of two output rows
+    approximates a kernel of the input rows, so a private linear classifier becomes a private
     kernel classifier. Features have the precision of the rows, single or double.
 
-    Privacy: each row is transformed on its own, by frequencies that were drawn without a look at
-    the data, and that are public. The features of a row do not depend on the other rows, not even
-    in the last bit. So the transformer costs no budget, neighbouring data sets stay neighbours,
-    and every row has norm 1, wherever it came from.
+    Privacy: each row is transformed on its own, with public frequencies that are drawn
+    independently of the data. The features of a row do not depend on other rows, not even in the
+    last bit. So the transformer costs no budget, neighbouring data sets stay neighbours, and every
+    output row has norm 1.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "matern"}, default="rbf"
-        See `~skdp.rows.kernel_matrix`.
+        Kernel, see `~skdp.rows.kernel_matrix`.
 
     gamma : float or "auto", default="auto"
-        Width of the kernel, from 1e-30 to 1e30. "auto" is
-        `~skdp.rows.automatic_gamma`: rows are taken to lie in [-1, 1]^d, as those of
-        `BoundedScaler` do, and rows of a sparse matrix to have norm 1.
+        Kernel coefficient, from 1e-30 to 1e30. "auto" uses `~skdp.rows.automatic_gamma`, which
+        assumes rows in [-1, 1]^d, as from `BoundedScaler`, and norm 1 for rows of a sparse matrix.
 
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
 
     n_components : int, default=512
-        Length of a row of features, in pairs of a cosine and a sine: an odd number is rounded up.
-        More come closer to the kernel. Noisy gradient descents do better with up to 999, where
-        they release second moments of rows.
+        Number of features, in pairs of a cosine and a sine: an odd number is rounded up. More
+        features approximate the kernel better. Noisy gradient descent is more accurate with up to
+        999, for which it releases second moments of rows.
 
     orthogonal : bool, default=True
-        Draw directions in orthogonal groups, which comes closer to the kernel.
+        Whether to draw directions in orthogonal groups, which approximates the kernel better.
 
     random_state : None, int, RandomState or Generator, default=None
-        Seed of the frequencies, which are public: any will do, and it says nothing about noise.
-        None draws new ones in each `fit`. The noise of a model with the same ``random_state``
-        comes from another stream, but whoever knows the number knows that noise.
+        Seed of the public frequencies; any seed is safe here. None draws new frequencies in each
+        `fit`. The noise of a model with the same ``random_state`` uses another stream, but anyone
+        who knows the seed can recompute that noise.
 
     Attributes
     ----------
@@ -65,25 +64,26 @@ class RandomFourierTransformer(RowTransformer):
         Frequencies of the features. Public.
 
     gamma_ : float
-        Width of the kernel. Public.
+        Kernel coefficient. Public.
 
     x_norm_ : float
-        Bound on the Euclidean norm of every row that comes out: 1 up to rounding. Public.
+        Bound on the Euclidean norm of every output row: 1 up to rounding. Public.
 
     x_l1_norm_ : float
-        The same for the sum of absolute values: the square root of their number, rounded up.
+        The same bound for the l1 norm: the square root of the number of features, rounded up.
         Public.
 
     n_features_in_ : int
         Number of columns. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
-    skdp.kernel.DPKernelRidge : Regression on such features, which chooses how many.
-    sklearn.kernel_approximation.RBFSampler : With one cosine a frequency, and no bound on a row.
+    skdp.kernel.DPKernelRidge : Regression on such features, whose number it chooses.
+    sklearn.kernel_approximation.RBFSampler : One cosine per frequency, without a bound on row
+    norms.
 
     References
     ----------
@@ -146,7 +146,7 @@ class RandomFourierTransformer(RowTransformer):
         return FourierFeatures(self.frequencies_).transform(X).astype(X.dtype, copy=False)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the features: "cos_0", "cos_1" and so on, and then the sines.
+        """Return the feature names: "cos_0", "cos_1" and so on, then the sines.
 
         Parameters
         ----------

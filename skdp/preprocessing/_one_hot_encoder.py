@@ -1,4 +1,4 @@
-"""One-hot encoding of categories that are learned within a budget."""
+"""One-hot encoding with privately learned categories."""
 
 import datetime
 import math
@@ -123,9 +123,9 @@ class CategoryRelease:
         """What any number of columns costs, which is ``target`` with what stands behind it."""
         if not isinstance(target, ApproxDP) or target.delta == 0.0:
             raise ValueError(
-                "delta must be positive to learn categories: without it, no list could leave out "
-                "the name that one record alone has. They may be stated instead: "
-                'OneHotEncoder(categories=..., handle_unknown="ignore"); got delta=0.'
+                "delta must be positive to learn categories; got delta=0. Without delta, a "
+                "category of a single record could not be left out. State public categories "
+                "instead: OneHotEncoder(categories=..., handle_unknown='ignore')."
             )
         together, escape = _split(target)
         escaping = ApproxDP(0.0, escape, adjacency=target.adjacency, unit=target.unit)
@@ -154,7 +154,7 @@ class CategoryRelease:
             In no public order.
         """
         if len(counts) != self.n_columns:
-            raise ValueError(f"counts must be of {self.n_columns} columns; got {len(counts)}.")
+            raise ValueError(f"counts must have {self.n_columns} columns; got {len(counts)}.")
         lattice = _lattice(self.guarantee)
         return tuple(
             frequent_names(
@@ -305,18 +305,17 @@ _LIMIT_INT32 = 2**31
 
 
 class DPOneHotEncoder(PrivateTransformer):
-    """Encode categories as indicators; which categories there are is learned privately.
+    """One-hot encode categories that are learned with differential privacy.
 
-    Each column becomes one indicator for each of its frequent categories, those whose noisy
-    counts reach a threshold, and one for all others: what is rare, and what was never seen. They
-    are named ``<column>_<category>`` and, like that of scikit-learn,
-    ``<column>_infrequent_sklearn``.
+    Each column becomes one indicator per frequent category, whose noisy count reaches a threshold,
+    and one for all rare or unseen categories. Output columns are named ``<column>_<category>``
+    and, as in scikit-learn, ``<column>_infrequent_sklearn``.
 
-    Privacy: the names of the frequent categories satisfy ``guarantee_``, and nothing else of the
-    rows is kept. A category that no row has is never released; the level lists of categorical
-    columns of a frame are ignored, for they may depend on single rows. Values are told apart
-    whatever the type of their column, which one odd entry may change: 1, 1.0 and True are one
-    category, and so are None and not-a-number.
+    Privacy: the names of the frequent categories satisfy ``guarantee_``, and nothing else about
+    the rows is stored. A category that no row has is never released. The levels of categorical
+    columns of a frame are ignored, because they may depend on single rows. Values are compared
+    independently of the dtype of their column, which a single odd entry may change: 1, 1.0 and
+    True are one category, and so are None and NaN.
 
     Parameters
     ----------
@@ -324,70 +323,70 @@ class DPOneHotEncoder(PrivateTransformer):
         Privacy budget of one fit.
 
     delta : float, default=1e-6
-        Privacy budget of one fit. It must be positive, unless all categories are public: a tenth
-        of it covers categories that only one record has.
+        Privacy budget of one fit. It must be positive unless all categories are public: a tenth of
+        it covers categories that only one record has.
 
     categories : "auto", dict, or list, default="auto"
-        Public lists of categories, which cost nothing: a dict from names of columns, or a list
-        with one entry a column. Columns that the dict does not name, and entries "auto" of the
-        list, are learned.
+        Public lists of categories, which cost nothing: a dict keyed by column name, or a list with
+        one entry per column. Columns missing from the dict, and "auto" entries of the list, are
+        learned.
 
     min_frequency : int, default=1
         Public lower bound on the threshold.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours.
+        Neighbouring relation.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws noise from the operating system; anything else is for tests.
+        None draws noise from the operating system; any other value is for tests.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the values of the rows are used.
+        Ledger that is charged before any values of the rows are used.
 
     sparse_output : bool, default=True
         Whether `transform` returns a CSR matrix.
 
     dtype : dtype, default=float64
-        Type of the numbers in the output.
+        Dtype of the output.
 
     Attributes
     ----------
     categories_ : list of ndarray of object
-        For each column the categories that have an indicator, in the order of the output: public
-        ones as given; of learned ones, numbers first, then texts, then None, which stands for
-        missing values. Released under ``guarantee_``.
+        Categories with an indicator for each column, in output order. Public categories are as
+        given; learned ones are sorted: numbers, then text, then None for missing values. Released
+        under ``guarantee_``.
 
     threshold_ : float
-        Smallest noisy count with which a category is released; 1 if all categories are public.
+        Smallest noisy count for which a category is released; 1 if all categories are public.
         Public.
 
     guarantee_ : ApproxDP
-        What the fit satisfies. Public.
+        Guarantee of the fit. Public.
 
     x_norm_ : float
-        Euclidean norm of each row of the output, which has one indicator of each column, for the
-        ``x_norm`` of a model. Public.
+        Euclidean norm of each output row, which has one indicator per column. Use it as ``x_norm``
+        of a model. Public.
 
     x_l1_norm_ : float
-        Sum of each row of the output. Public.
+        Sum (l1 norm) of each output row. Public.
 
     n_features_in_ : int
         Number of columns. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
-    make_private_preprocessor : Combines it with private bounds of numeric columns.
-    sklearn.preprocessing.OneHotEncoder : For categories that are public.
+    make_private_preprocessor : Combines this encoder with private bounds of numeric columns.
+    sklearn.preprocessing.OneHotEncoder : For public categories.
 
     Notes
     -----
-    The threshold grows with the root of the number of learned columns, and with 1 / epsilon: the
-    standard deviation of a count is about ``sqrt(2 n_columns) / mu``, and the threshold is five to
-    six of them. Leave out columns where almost every row has a category of its own, such as names:
-    they only cost the other columns accuracy.
+    The threshold is proportional to 1 / epsilon and to the square root of the number of learned
+    columns: the noise of a count has standard deviation about ``sqrt(2 n_columns) / mu``, and the
+    threshold is five to six standard deviations. Drop columns in which almost every row has a
+    distinct category, such as names: they only reduce the accuracy of the other columns.
 
     References
     ----------
@@ -439,7 +438,7 @@ class DPOneHotEncoder(PrivateTransformer):
         except (TypeError, ValueError):  # of text in which no type can be looked for
             is_real = False
         if not is_real:
-            raise ValueError(f"dtype must be one of real numbers; got {short_repr(self.dtype)}.")
+            raise ValueError(f"dtype must be a real numeric dtype; got {short_repr(self.dtype)}.")
 
     def _validated(self, X: Any, reset: bool) -> list[np.ndarray]:
         return columns_of(self, X, reset)
@@ -510,8 +509,8 @@ class DPOneHotEncoder(PrivateTransformer):
         if isinstance(lists, Mapping):
             if names is None:
                 raise ValueError(
-                    "categories must be 'auto' or a list with one entry a column where the "
-                    f"columns have no names; got {short_repr(lists)}."
+                    "categories must be 'auto' or a list with one entry per column if the columns "
+                    f"have no names; got {short_repr(lists)}."
                 )
             unknown = [name for name in lists if name not in set(names)]
             if unknown:
@@ -519,7 +518,7 @@ class DPOneHotEncoder(PrivateTransformer):
             lists = [lists.get(name) for name in names]
         if not _is_list(lists) or len(lists) != n_columns:
             raise ValueError(
-                f"categories must be 'auto', a dict, or a list with an entry for each of the "
+                "categories must be 'auto', a dict, or a list with one entry for each of the "
                 f"{n_columns} columns; got {short_repr(lists)}."
             )
         return [None if _is_learned(listed) else _distinct_list(listed) for listed in lists]

@@ -1,4 +1,4 @@
-"""Preprocessing pipelines for frames, with documented bounds and categories or without."""
+"""Preprocessing pipelines for frames, with or without documented bounds and categories."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -49,15 +49,15 @@ def bound_contributions(
     adjacency: str = "replace-one",
     random_state: int = 0,
 ) -> tuple[Any, Any, Any]:
-    """Keep at most ``max_rows`` rows of each user, for estimators that protect rows and not users.
+    """Keep at most ``max_rows`` rows per user, for estimators that protect rows only.
 
-    Privacy: which rows of a user are kept follows from a public seed, the user's id and how many
-    rows the user has. So two tables that differ in all rows of one user differ afterwards in
-    ``max_rows`` rows at most, and what has a ``guarantee_`` for one row of the result has
-    :func:`user_guarantee(guarantee_, max_rows) <skdp.privacy.user_guarantee>` for users. The
+    Privacy: the choice of rows depends on a public seed, the user ID and the number of rows of
+    that user. Two tables that differ in all rows of one user therefore differ in at most
+    ``max_rows`` rows of the result. An estimator with a ``guarantee_`` for one row of the result
+    has :func:`user_guarantee(guarantee_, max_rows) <skdp.privacy.user_guarantee>` for users. The
     result itself is private, and nothing is released.
 
-    Estimators whose ``fit`` takes ``groups`` need no such bound, and use all rows.
+    Estimators whose ``fit`` accepts ``groups`` do not need this function and use all rows.
 
     Parameters
     ----------
@@ -66,30 +66,31 @@ def bound_contributions(
     y : array-like of shape (n_samples,), default=None
 
     groups : array-like of shape (n_samples,)
-        Id of the user who owns each row. Must be given.
+        User ID of each row. Required.
 
     max_rows : int, default=1
-        Rows of a user, public. The fewer, the less a guarantee for users costs: see
-        :func:`~skdp.privacy.user_guarantee`.
+        Maximum number of rows per user, public. Fewer rows make a user-level guarantee cheaper:
+        see :func:`~skdp.privacy.user_guarantee`.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Under "replace-one" every user has exactly ``max_rows`` rows in the result: who has fewer
-        has them several times, since the number of rows is public, and how many rows a user has is
-        not. Under "add-remove" users have at most as many. It must be that of the estimator.
+        Neighbouring relation of the estimator. Under "replace-one" every user has exactly
+        ``max_rows`` rows in the result. Rows of users with fewer are repeated, since the number of
+        rows is public but the number of rows of a user is not. Under "add-remove" users have at
+        most ``max_rows`` rows.
 
     random_state : int, default=0
-        Public seed of the choice. It hides nothing and makes no noise; other estimators on the
-        same data may take the same.
+        Public seed of the choice. It draws no noise, and other estimators on the same data may use
+        the same seed.
 
     Returns
     -------
     X, y, groups
-        Containers as given, or None. Users in the order in which they first come, each with all
-        rows that are kept of theirs.
+        Input containers, or None. Users are in order of first appearance, with all kept rows of a
+        user together.
 
     See Also
     --------
-    skdp.privacy.user_guarantee : What a guarantee for rows promises to users then.
+    skdp.privacy.user_guarantee : User-level guarantee from a row-level one.
 
     Examples
     --------
@@ -111,17 +112,17 @@ def bound_contributions(
     one_of(ADJACENCIES, adjacency=adjacency)
     if not is_whole(random_state) or not 0 <= random_state < _SEEDS:
         raise ValueError(
-            "random_state must be an integer from 0 to 2**64 - 1: the choice of rows is public; "
-            f"got {short_repr(random_state)}."
+            "random_state must be an integer from 0 to 2**64 - 1, as the choice of rows is "
+            f"public; got {short_repr(random_state)}."
         )
     n_samples = count_of_rows(X)
     if not n_samples:
         raise ValueError("X must have at least one row, and be an array, frame or list.")
     if y is not None and count_of_rows(y) != n_samples:
-        raise ValueError("y must have as many entries as X has rows.")
+        raise ValueError("y must have one entry per row of X.")
     users = Users.of(groups, n_samples)
     if users is None:
-        raise ValueError("groups must hold the id of the user who owns each row; got None.")
+        raise ValueError("groups must hold the user ID of each row; got None.")
     repeat, seed = adjacency == "replace-one", int(random_state)
     kept = chosen_rows(groups, users, max_rows=int(max_rows), repeat=repeat, seed=seed)
     return _kept(X, kept), None if y is None else _kept(y, kept), _kept(groups, kept)
@@ -134,10 +135,10 @@ def _kept(values: Any, positions: np.ndarray) -> Any:
 
 
 class SparseColumns(ColumnTransformer):
-    """A ColumnTransformer whose output is sparse wherever one part is, unless its threshold is 0.
+    """ColumnTransformer with sparse output if any part is sparse, unless its threshold is 0.
 
-    That of scikit-learn reads the density. Even with the largest threshold, 1, it is dense where
-    no entry is 0, which one row may decide.
+    The one of scikit-learn reads the density. Even with the largest threshold, 1, its output is
+    dense if no entry is 0, which may depend on a single row.
     """
 
     def _hstack(self, Xs, **options):
@@ -157,16 +158,16 @@ def make_public_preprocessor(
     sparse: bool = False,
     n_splines: int | str | None = None,
 ) -> Pipeline:
-    """Make a pipeline from a frame to rows of bounded norm that never looks at statistics.
+    """Make a preprocessing pipeline with public bounds and categories.
 
-    Numeric columns are mapped from their public bounds to [-1, 1] and clipped, or replaced by
-    splines between them; categorical columns become one indicator for each public category; then
-    each row is scaled to norm 1. Columns that are not named are dropped.
+    Numeric columns are scaled from their public bounds to [-1, 1] and clipped, or replaced by
+    splines between the bounds. Categorical columns become one indicator per public category. Each
+    row is then scaled to norm 1. Columns that are not named are dropped.
 
-    Privacy: the number and the meaning of the output columns follow from the arguments, and each
-    row is transformed on its own. A category that is not in its list becomes a block of zeros,
-    without a warning or an error. The pipeline costs no budget as long as bounds and categories
-    do not come from the data: take them from a codebook.
+    Privacy: the number and meaning of the output columns follow from the arguments, and each row
+    is transformed on its own. An unlisted category becomes a block of zeros, without a warning or
+    an error. The pipeline costs no budget if bounds and categories do not come from the data: take
+    them from a codebook.
 
     Parameters
     ----------
@@ -177,32 +178,33 @@ def make_public_preprocessor(
         Public list of the values of each categorical column, by name.
 
     indicators : iterable of str, default=()
-        Columns of zeros and ones, which are kept as they are (clipped to [-1, 1]).
+        Columns of zeros and ones, which are only clipped to [-1, 1].
 
     log : iterable of str, default=()
-        Columns of ``bounds`` to scale as ``log(1 + x - low)``; splines have even knots there.
+        Columns of ``bounds`` to scale as ``log(1 + x - low)``; their splines have evenly spaced
+        knots on that scale.
 
     missing : {"error", "center"}, default="error"
-        What to do with NaN in a numeric column: refuse it, or map it to 0, the middle of
-        [-1, 1]. Where the column has splines, a missing value has zeros in all of them either way.
-        In a categorical column NaN is a category like any other.
+        Handling of NaN in numeric columns: raise an error, or map it to 0, the middle of [-1, 1].
+        In a column with splines, all splines of a missing value are 0 in both cases. In a
+        categorical column NaN is an ordinary category.
 
     constant : float, default=0.0
-        Value of a column that is added before the rows are scaled, and whose coefficient is an
-        intercept: it takes up less of the norm than the constant that an estimator appends. 0 adds
-        none.
+        Value of a constant column added before the rows are scaled. Its coefficient is an
+        intercept, and it uses less of the norm than the constant that an estimator appends. 0 adds
+        no column.
 
     norm : "scale", float or None, default="scale"
-        ``"scale"`` gives each row norm 1; a number shortens the rows that are longer than that;
-        None leaves the rows as they are.
+        ``"scale"`` gives each row norm 1; a number clips row norms to that value; None leaves the
+        rows unchanged.
 
     sparse : bool, default=False
-        Whether the output is a CSR matrix, for categories by the thousand.
+        Whether the output is a CSR matrix; useful for thousands of categories.
 
     n_splines : int, "auto" or None, default=None
         Number of linear B-splines that replace each column of ``bounds``, so that a linear model
-        fits a curve to each: see `BoundedSplineTransformer`. "auto" is 8 where the number of rows
-        and the budget are not known. None keeps one column for each.
+        fits a curve to each: see `BoundedSplineTransformer`. "auto" is 8 if the number of rows and
+        the budget are not known. None keeps one column each.
 
     Returns
     -------
@@ -267,7 +269,7 @@ def _columns(parts, sparse):
 
 
 class AutoNormalizer(Normalizer):
-    """Scale rows to norm 1, but within a `DPPipeline` for a learner that takes columns as such."""
+    """Scale rows to norm 1, except in a `DPPipeline` whose model takes unscaled columns."""
 
 
 def _pipeline(parts, sparse, norm, words=("scale",)):
@@ -287,9 +289,9 @@ def _pipeline(parts, sparse, norm, words=("scale",)):
 
 
 class TruthValueScaler(BoundedScaler):
-    """Map truth values, or 0 and 1, to -1 and 1, and clip other numbers, as all bounds do.
+    """Map Boolean values, or 0 and 1, to -1 and 1, and clip other numbers.
 
-    Whether a column holds other numbers is private. What is no number is refused everywhere.
+    Whether a column holds other numbers is private. Non-numeric values raise an error.
     """
 
     _doc_link_module = ""  # it has no page
@@ -306,8 +308,8 @@ class TruthValueScaler(BoundedScaler):
         names = names_of(X)
         among = "" if names is None else f" among {short_repr(names)}"
         raise ValueError(
-            "columns['boolean'] must name columns of truth values, or of 0 and 1; "
-            f"got others{among}: name columns of texts as categorical."
+            "columns['boolean'] must name columns of Boolean values, or of 0 and 1; got other "
+            f"values{among}: name text columns as categorical."
         )
 
 
@@ -345,7 +347,7 @@ def _check_columns(bounds, categories, indicators, log):
         raise ValueError(f"Column names must be strings; got {short_repr(named)}.")
     if twice := repeated(named):
         raise ValueError(
-            f"bounds, categories and indicators must name a column once; got {twice} twice."
+            f"bounds, categories and indicators must name each column once; got {twice} twice."
         )
     unknown = [name for name in log if name not in bounds]
     if unknown:
@@ -381,57 +383,55 @@ def make_private_preprocessor(
     norm: float | str | None = "auto",
     sparse: bool = False,
 ) -> Pipeline:
-    """Make a pipeline from a raw frame to rows of bounded norm that learns within a budget.
+    """Make a preprocessing pipeline for a raw frame that learns within a budget.
 
-    Bounds of numeric columns are learned by `DPQuantileScaler`, and categories by
-    `DPOneHotEncoder`. Truth values become -1 and 1. Dates and times become parts by
-    `DatetimeParts`: bounds of years are learned, those of months, weekdays and hours are public.
-    Then each row is scaled to norm 1. A missing number, truth value or part of a date becomes 0,
-    the middle of the scale, or zeros in all splines of its column. A missing category is a
-    category like others.
+    `DPQuantileScaler` learns the bounds of numeric columns, and `DPOneHotEncoder` learns
+    categories. Boolean values become -1 and 1. `DatetimeParts` splits dates and times into parts:
+    bounds of years are learned; those of months, weekdays and hours are public. Each row is then
+    scaled to norm 1. A missing number, Boolean value or date part becomes 0, the middle of the
+    scale, or zeros in all splines of its column. A missing category is an ordinary category.
 
-    Privacy: what is learned is all that its steps release, each under a guarantee of its own.
-    Of which kind a column is, is a public schema: state it in ``columns``. Without it the dtypes
-    of the frame decide, as they are in ``fit``, and one odd entry can change a dtype. In a
-    `~skdp.pipeline.DPPipeline` one budget is divided among all steps and the model, and its
-    ``guarantee_`` says where the schema came from. Without one, each step spends its own
-    ``epsilon`` and ``delta``, and they add up.
+    Privacy: only the steps release information, each under its own guarantee. The kinds of the
+    columns are a public schema: state it in ``columns``. Otherwise the dtypes of the frame in
+    ``fit`` decide, and a single odd entry can change a dtype. In a `~skdp.pipeline.DPPipeline` all
+    steps and the model share one budget, and ``guarantee_`` says where the schema came from.
+    Outside of one, each step spends its own ``epsilon`` and ``delta``, and they add up.
 
     Parameters
     ----------
     columns : dict, default=None
-        Public schema: lists of names or positions of columns, by the kinds ``"numeric"``,
-        ``"categorical"``, ``"boolean"`` and ``"datetime"``. Columns in no list are dropped.
-        Texts in a boolean column are refused, such as "yes". Numbers in it are clipped to [0, 1]
-        without a message, as those of other columns are to their bounds: which there are is
-        private. In place of the list of ``"categorical"`` a dict may state public categories,
-        which cost nothing: ``{"city": ["Bonn", "Ulm"], "job": None}``, where None learns them.
+        Public schema: dict from the kinds ``"numeric"``, ``"categorical"``, ``"boolean"`` and
+        ``"datetime"`` to lists of column names or positions. Unlisted columns are dropped. Text in
+        a Boolean column, such as "yes", raises an error. Numbers in it are silently clipped to [0,
+        1], because their values are private. Instead of the list of ``"categorical"``, a dict may
+        state public categories, which cost nothing: ``{"city": ["Bonn", "Ulm"], "job": None}``,
+        where None learns the categories.
 
-        None takes the dtypes: integers, floats and decimals are numeric; dates and times are
-        datetimes; all others are categorical, such as texts, objects, and the categorical columns
-        of pandas and polars, whatever their levels are. Durations and nested values are refused.
+        None uses the dtypes: integers, floats and decimals are numeric; dates and times are
+        datetimes; all others are categorical, such as text, objects, and categorical columns of
+        pandas and polars with any levels. Durations and nested values raise an error.
 
     n_splines : int, "auto" or None, default="auto"
-        Of each numeric column, see `DPQuantileScaler`. None keeps one column for each. "auto" is
-        8; in a `~skdp.pipeline.DPPipeline` it is one column for each where a kernel follows, or
-        where rows are few for the columns and the budget.
+        Number of splines per numeric column, see `DPQuantileScaler`. None keeps one column each.
+        "auto" is 8. In a `~skdp.pipeline.DPPipeline` it keeps one column each if a kernel model
+        follows, or if there are few rows for the number of columns and the budget.
 
     search_range : pair, sequence of pairs, or dict, default=(-1e6, 1e6)
-        Public range in which bounds are looked for, see `DPQuantileScaler`.
+        Public search range for the bounds, see `DPQuantileScaler`.
 
     norm : "auto", "scale", float or None, default="auto"
-        ``"scale"`` gives each row norm 1; a number shortens the rows that are longer than that;
-        None leaves the rows as they are. ``"auto"`` is ``"scale"``, and None in a
-        `~skdp.pipeline.DPPipeline` where a kernel follows.
+        ``"scale"`` gives each row norm 1; a number clips row norms to that value; None leaves the
+        rows unchanged. ``"auto"`` is ``"scale"``, but None in a `~skdp.pipeline.DPPipeline` if a
+        kernel model follows.
 
     sparse : bool, default=False
-        Whether the output is a CSR matrix, for categories by the thousand.
+        Whether the output is a CSR matrix; useful for thousands of categories.
 
     Returns
     -------
     sklearn.pipeline.Pipeline
-        Unfitted, with steps ``"columns"``, whose parts are the kinds, and, unless ``norm`` is
-        None, ``"rows"``.
+        Unfitted, with step ``"columns"``, which has one part per kind, and, unless ``norm`` is
+        None, step ``"rows"``.
 
     See Also
     --------
@@ -439,12 +439,12 @@ def make_private_preprocessor(
 
     Notes
     -----
-    Whole numbers that are codes (of a diagnosis, of a region) are numeric by their dtype: name
-    them as categorical in ``columns``, or make them texts, as in
-    ``frame.astype({"region": str})``.
+    Integer codes, of diagnoses or regions for example, are numeric by dtype. List them as
+    categorical in ``columns``, or convert them to text: ``frame.astype({"region": str})``.
 
-    Linear models fit curves by splines, and their noise is least where all rows have one norm.
-    Kernels fit curves by themselves, to columns in ``[-1, 1]``, which ``gamma="auto"`` supposes.
+    Linear models fit curves through splines, and their noise is smallest if all rows have the same
+    norm. Kernel models fit curves without splines; ``gamma="auto"`` assumes columns in
+    ``[-1, 1]``.
 
     Examples
     --------
@@ -502,21 +502,21 @@ def _selected(columns):
         return {kind: kinds.ColumnsByDtype(kind) for kind in kinds.KINDS}, "auto"
     if not isinstance(columns, Mapping) or not columns or not {*columns} <= {*kinds.KINDS}:
         raise ValueError(
-            "columns must be None or a dict with lists of columns, by kinds of "
-            f"{list(kinds.KINDS)}; got {short_repr(columns)}."
+            f"columns must be None or a dict from the kinds {list(kinds.KINDS)} to lists of "
+            f"columns; got {short_repr(columns)}."
         )
     for kind, listed in columns.items():
         if kind != "categorical" and isinstance(listed, Mapping):
             raise ValueError(
-                f"columns[{kind!r}] must be a list of columns: bounds are stated with "
-                f"make_public_preprocessor or search_range; got {short_repr(listed)}."
+                f"columns[{kind!r}] must be a list of columns; got {short_repr(listed)}. State "
+                "bounds in make_public_preprocessor or search_range."
             )
     chosen = {kind: _listed(f"columns[{kind!r}]", columns.get(kind, ())) for kind in kinds.KINDS}
     named = [name for names in chosen.values() for name in names]
     twice = repeated(named)
     if twice or not named:
         what = f"{twice} twice" if twice else "none"
-        raise ValueError(f"columns must name at least one column, and each once; got {what}.")
+        raise ValueError(f"columns must name at least one column, each only once; got {what}.")
     stated = columns.get("categorical")
     if isinstance(columns, kinds.Proposal):  # of which nobody has said that it was reviewed
         levels = isinstance(stated, Mapping)

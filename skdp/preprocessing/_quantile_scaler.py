@@ -1,4 +1,4 @@
-"""Scaling by bounds that are learned within a budget."""
+"""Scaling by privately learned bounds."""
 
 import math
 from typing import Any
@@ -30,122 +30,117 @@ _TOLERANCE_SLACK = 1.0 + 1e-6  # a share is a little more than what is needed
 
 
 class DPQuantileScaler(SplineOutput, PrivateTransformer):
-    """Learn bounds of each column within a budget, map them to [-1, 1] and clip.
+    """Scale each column to [-1, 1] by privately learned bounds, and clip.
 
-    For columns whose range is not documented. The bounds are two quantiles of the column,
-    each chosen by an exponential mechanism among the public cells of a wide search range, and
-    moved outwards to where nearly all values of a normal column would lie.
+    For columns without documented bounds. The bounds are two quantiles of the column. An
+    exponential mechanism chooses each among the public cells of a wide search range. Both bounds
+    are then moved outwards to include nearly all values of a normally distributed column.
 
-    Few rows do not tell outer quantiles from noise. With ``quantiles="auto"`` the median of each
-    column, and the median distance of its values from it, are then released in their place. With
-    fewer rows still nothing is released, and values are scaled by the inverse hyperbolic sine of
-    the search range.
+    With few rows, outer quantiles are lost in the noise. ``quantiles="auto"`` then releases the
+    median of each column and the median absolute deviation from it instead. With even fewer rows
+    nothing is released, and values are scaled by the inverse hyperbolic sine of the search range.
 
-    Privacy: the cells that are chosen satisfy ``guarantee_`` together, whatever the data are, and
-    nothing else is kept of the rows. Rows are transformed
-    one by one. With ``adjacency="replace-one"`` the number of rows is public. How many values of
-    a column are missing is private.
+    Privacy: the chosen cells together satisfy ``guarantee_`` for any data, and nothing else about
+    the rows is stored. Each row is transformed on its own. With ``adjacency="replace-one"`` the
+    number of rows is public. The number of missing values in a column is private.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of the fit, for all columns together.
+        Privacy budget of the fit, shared by all columns.
 
     delta : float, default=0.0
-        With a positive ``delta`` many columns cost far less.
+        A positive ``delta`` makes many columns far cheaper.
 
     quantiles : "auto" or pair of float, default="auto"
-        Low and high quantile, between 0 and 1. "auto" goes as far out as the budget and the number
-        of rows allow, from .01 and .99 to the quartiles, and widens the bounds accordingly. Bounds
-        from quantiles that are given are not widened.
+        Low and high quantile, between 0 and 1. "auto" uses the outermost quantiles that the budget
+        and the number of rows allow, between (.01, .99) and the quartiles, and widens the bounds
+        accordingly. Bounds from given quantiles are not widened.
 
     search_range : pair, sequence of pairs, or dict, default=(-1e6, 1e6)
-        Public range ``(low, high)`` in which bounds are looked for: one for all columns, one a
-        column, or a dict by name. Cells are narrow near 0 and wide far from it, so that a wide
-        range costs little. Values outside count as the nearest inside.
+        Public search range ``(low, high)`` for the bounds: one for all columns, one per column, or
+        a dict keyed by column name. Cells are narrow near 0 and wide far from it, so a wide range
+        costs little. Values outside are clipped to the range.
 
     n_splines : int, "auto" or None, default=None
-        None scales each column. A number replaces each column by as many linear B-splines on
-        knots between its bounds, so that a linear model fits curves. "auto" is 8; in
-        a `~skdp.pipeline.DPPipeline` it follows a rule for the budget and the number of rows. 1 is
-        the straight line, as None.
+        Number of linear B-splines that replace each column, with knots between its bounds, so that
+        a linear model fits curves. None and 1 scale each column instead. "auto" is 8; in a
+        `~skdp.pipeline.DPPipeline` it depends on the budget and the number of rows.
 
     missing : {"error", "center"}, default="center"
-        What to do with NaN: refuse it, or map it to 0, the middle of [-1, 1]; with splines to
-        zeros in all splines of the column.
+        Handling of NaN: raise an error, or map it to 0, the middle of [-1, 1]; with splines, to 0
+        in all splines of the column.
 
     sparse_output : bool, default=True
-        Whether splines come out as a CSR matrix, two entries a column in each row. Frames need
-        False.
+        Whether splines are returned as a CSR matrix with two entries per column in each row. Frame
+        output needs False.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "add-remove" the number of rows is private; with
-        ``quantiles="auto"`` a noisy count of them is part of the budget.
+        Neighbouring relation. Under "add-remove" the number of rows is private; with
+        ``quantiles="auto"`` the budget also pays for a noisy count of rows.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible and
-        void of privacy, for tests and figures.
+        None draws noise from the operating system. Any other value makes the noise reproducible,
+        which voids privacy; use it for tests and figures only.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the values of the rows are used.
+        Ledger that is charged before any values of the rows are used.
 
     Attributes
     ----------
     method_ : {"quantiles", "medians", "public"}
-        Whether bounds are quantiles, follow from medians, or are the search range. It follows
-        from public numbers, or from a noisy number of rows. Released under ``guarantee_``.
+        Origin of the bounds: quantiles, medians or the search range. It depends on public numbers,
+        or on a noisy number of rows. Released under ``guarantee_``.
 
     bounds_ : ndarray of shape ``(n_features_in_, 2)``
         Bounds of each column in its units. Released under ``guarantee_``.
 
     spikes_ : ndarray of bool, shape ``(n_features_in_, 2)``
-        Whether a low or high quantile was found at 0, as it is where many values are 0 and none
-        are beyond. There the bound is not moved outwards, and splines are narrow next to 0.
-        Released under ``guarantee_``.
+        Whether a low or high quantile was found at 0, as happens if many values are 0 and none lie
+        beyond. The bound is then not moved outwards, and splines are narrow next to 0. Released
+        under ``guarantee_``.
 
     n_splines_ : int
-        Splines of each column, or 1. Public.
+        Number of splines per column, or 1. Public.
 
     x_norm_ : float
-        Bound on the Euclidean norm of every row that comes out, for the ``x_norm`` of a model.
-        Public.
+        Bound on the Euclidean norm of every output row. Use it as ``x_norm`` of a model. Public.
 
     x_l1_norm_ : float
-        The same for the sum of absolute values. Public.
+        The same bound for the l1 norm. Public.
 
     guarantee_ : BoundedRangeDP
-        What the fit satisfies. Public.
+        Guarantee of the fit. Public.
 
     n_features_in_ : int
         Number of columns. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
-    BoundedScaler : For bounds that are public, free of charge.
-    BoundedSplineTransformer : Splines on public knots.
-    DPSimpleImputer : Replaces missing values.
+    BoundedScaler : Scaling by public bounds; costs no budget. BoundedSplineTransformer : Splines
+    on public knots. DPSimpleImputer : Replaces missing values.
 
     Notes
     -----
-    Each quantile gets the same share of the budget, a bounded range of ``e``. Among n rows "auto"
-    takes ``q = 32 / (n e)``, from .01 to .25, and 1 - q: further out the mechanism may well choose
-    a cell beyond all values, whatever the data are. Bounds at q of a normal column are multiplied
-    to bounds at .01. Where q would be above .25, medians among fewer cells take the place of
-    quantiles, and bounds are where those of a normal column would be: 3.4 median distances from
-    the median. Under "add-remove" the noisy number of rows decides, and both cost the same.
+    Each quantile gets the same share of the budget, a bounded range of ``e``. For n rows "auto"
+    uses ``q = 32 / (n e)``, from .01 to .25, and 1 - q: further out the mechanism is likely to
+    choose a cell beyond all values, whatever the data are. Bounds at q are extrapolated to .01, as
+    for a normally distributed column. If q would exceed .25, medians over fewer cells replace the
+    quantiles, and the bounds are those of a normal column: 3.4 median absolute deviations from the
+    median. Under "add-remove" the noisy number of rows decides, and both methods cost the same.
 
-    With ``groups`` a user counts with the shares of their rows that lie below a value: replacing
-    all of them moves the counts no further than one row does.
+    With ``groups`` each user adds to a count the fraction of their rows below a value. Replacing
+    all rows of a user thus changes the counts by no more than one row does.
 
-    Where the low quantile lies in the cell of 0, and likewise the high one, the column has a
-    spike, as columns of amounts do in which most are 0. Splines are then even in ``asinh(100 t)``
-    for the distance t from it in units of the width. A straight line is not changed.
+    If the low or high quantile lies in the cell of 0, the column has a spike at 0, as columns of
+    mostly zero amounts do. Spline knots are then evenly spaced in ``asinh(100 t)``, where t is the
+    distance from the spike in units of the width. A straight line is not changed.
 
-    What the guarantee does not cover: the time `fit` takes, errors about malformed input, and
-    other uses of the same data.
+    The guarantee does not cover the run time of `fit`, errors about malformed input, or other uses
+    of the same data.
 
     References
     ----------
@@ -273,8 +268,8 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
         for low, high in limits:
             if math.asinh(low) == math.asinh(high):
                 raise ValueError(
-                    f"search_range must be wider; got {short_repr((low, high))}, of which "
-                    "floats tell no scale."
+                    f"search_range must be wider; got {short_repr((low, high))}, which is too "
+                    "narrow to scale in floating point."
                 )
         return limits
 

@@ -385,8 +385,8 @@ def selections_guarantee(
     """
     if epsilon < _LIMIT_EPSILON:
         raise ValueError(
-            f"epsilon must be larger for so many selections; got {target.epsilon:g}, which leaves "
-            f"less than {_LIMIT_EPSILON:g} for each."
+            f"epsilon must be larger for this number of selections; got {target.epsilon:g}, which "
+            f"leaves less than {_LIMIT_EPSILON:g} for each."
         )
     return BoundedRangeDP(
         first + (epsilon,) * n_selections,
@@ -466,10 +466,9 @@ def _check_enough(
     least = least_epsilon(target, n_samples, n_columns=n_columns, n_cells=n_cells)
     columns = "1 column" if n_columns == 1 else f"{n_columns} columns"
     raise ValueError(
-        f"epsilon must be at least {rounded_up(least):.5g} for the bounds of "
-        f"{columns} from {n_samples} rows, at delta={target.delta:g}, or columns be fewer, or "
-        "bounds stated that are known without the data; got "
-        f"{target.epsilon:.6g}."
+        f"epsilon must be at least {rounded_up(least):.5g} for the bounds of {columns} from "
+        f"{n_samples} rows, at delta={target.delta:g}; got {target.epsilon:.6g}. Use fewer "
+        "columns, or state bounds that are known without the data."
     )
 
 
@@ -505,8 +504,8 @@ def bounds_and_rest(
         if target.epsilon < least:
             raise ValueError(
                 f"epsilon must be at least {rounded_up(least):.5g} for bounds='auto' from "
-                f"{n_samples} values; got {target.epsilon:.6g}. Give bounds that are known "
-                "without the data."
+                f"{n_samples} values; got {target.epsilon:.6g}. Otherwise pass bounds that are "
+                "known without the data."
             )
     sizes = dict(n_columns=1, n_samples_public=n_samples, search_range=search_range)
     if is_pure:

@@ -8,18 +8,18 @@ from skdp.preprocessing._base import RowTransformer
 
 
 class RowNormClipper(RowTransformer):
-    """Scale rows longer than ``norm`` back onto the ball of that radius.
+    """Clip the Euclidean norm of each row to ``norm``.
 
-    Shorter rows stay as they are. Sparse rows stay sparse.
+    Rows of smaller norm are unchanged. Sparse rows stay sparse.
 
-    Privacy: each row is transformed on its own, by a number that was written down before the
-    data were seen, so the transformer costs no budget. The estimators of this package clip by
-    their own ``x_norm``; clip here when a later step needs the bound.
+    Privacy: each row is transformed on its own, with a number that was fixed before the data were
+    seen, so the transformer costs no budget. Estimators of this package clip rows to their
+    ``x_norm``; use this class if a later step needs the bound.
 
     Parameters
     ----------
     norm : float, default=1.0
-        Largest Euclidean norm of a row. Public, and not to be taken from the data.
+        Maximum Euclidean norm of a row. Public: it must not come from the data.
 
     Attributes
     ----------
@@ -27,12 +27,12 @@ class RowNormClipper(RowTransformer):
         Number of columns. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
-    BoundedScaler : Maps public bounds of each feature to [-1, 1].
-    sklearn.preprocessing.Normalizer : Scales every row to norm 1, short ones included.
+    BoundedScaler : Maps public bounds of each feature to [-1, 1]. sklearn.preprocessing.Normalizer
+    : Scales every nonzero row to norm 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Replacing missing values by what is learned within a budget, or by a public constant."""
+"""Imputation of missing values within a budget or by a public constant."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,50 +34,48 @@ _STRATEGIES = ("median", "most_frequent", "constant")
 
 
 class DPSimpleImputer(PrivateTransformer):
-    """Replace missing values by a private median or category, or by a public constant.
+    """Impute missing values by a private median or category, or by a public constant.
 
-    Privacy: the replacements satisfy ``guarantee_``, whatever the data are, and nothing else is
-    kept of the rows. Which values are missing is private: replacements are learned for every
-    column, and with ``add_indicator`` every column has an indicator, whether or not something is
-    missing in it. Rows are transformed one by one.
+    Privacy: the replacements satisfy ``guarantee_`` for any data, and nothing else about the rows
+    is stored. Which values are missing is private: replacements are learned for every column, and
+    with ``add_indicator`` every column gets an indicator, even if nothing is missing in it. Each
+    row is transformed on its own.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of the fit, for all columns together. A constant costs nothing.
+        Privacy budget of the fit, shared by all columns. "constant" costs nothing.
 
     delta : float, default=0.0
-        With a positive ``delta`` many columns cost far less.
+        A positive ``delta`` makes many columns far cheaper.
 
     strategy : {"median", "most_frequent", "constant"}, default="median"
-        The median of numbers, the most frequent of public categories, or ``fill_value``.
+        Replacement: the median of numbers, the most frequent public category, or ``fill_value``.
 
     fill_value : number, str, sequence or dict, default=None
-        For "constant": the public replacement, one for all columns, one a column, or a dict by
-        name.
+        For "constant": public replacement, one for all columns, one per column, or a dict keyed by
+        column name.
 
     categories : sequence, sequence of sequences, or dict, default=None
-        For "most_frequent": the public list of the values that may be chosen, one for all
-        columns, one a column, or a dict by name. Values that are not listed stay as they are and
-        are not counted.
+        For "most_frequent": public list of candidate values, one for all columns, one per column,
+        or a dict keyed by column name. Unlisted values are neither counted nor changed.
 
     search_range : pair, sequence of pairs, or dict, default=(-1e6, 1e6)
-        For "median": public range ``(low, high)`` in which it is looked for, as in
-        `DPQuantileScaler`.
+        For "median": public search range ``(low, high)``, as in `DPQuantileScaler`.
 
     add_indicator : bool, default=False
-        Whether one column for each column is appended, ``missingindicator_<column>``, which is 1
-        where its value is missing.
+        Whether to append a column ``missingindicator_<column>`` for each column, which is 1 where
+        the value is missing.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours.
+        Neighbouring relation.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible and
-        void of privacy, for tests and figures.
+        None draws noise from the operating system. Any other value makes the noise reproducible,
+        which voids privacy; use it for tests and figures only.
 
     ledger : BudgetLedger or path, default=None
-        Charged before the values of the rows are used.
+        Ledger that is charged before any values of the rows are used.
 
     Attributes
     ----------
@@ -85,28 +83,28 @@ class DPSimpleImputer(PrivateTransformer):
         Replacement of each column. Released under ``guarantee_``.
 
     guarantee_ : Guarantee
-        What the fit satisfies. Public.
+        Guarantee of the fit. Public.
 
     n_features_in_ : int
         Number of columns. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
     DPQuantileScaler : Maps missing numbers to 0, the middle of its bounds, at no extra cost.
-    sklearn.impute.SimpleImputer : The same without privacy.
+    sklearn.impute.SimpleImputer : Imputation without privacy.
 
     Notes
     -----
-    The rank of the median is right up to about ``20 / e`` rows, for a bounded range of ``e`` a
-    column. The replacement is the roundest number of a public cell; for a column of whole numbers
-    that is most often the exact median. Numbers, and categories that are all numbers, come out as
-    floats; other values as objects.
+    The rank error of the median is about ``20 / e`` rows at most, for a bounded range of ``e`` per
+    column. The replacement is the number with the fewest digits in the chosen public cell; for
+    integer columns this is usually the exact median. Numbers, and categories that are all numbers,
+    are returned as floats; other values as objects.
 
-    What the guarantee does not cover: the time `fit` takes, errors about malformed input, and
-    other uses of the same data.
+    The guarantee does not cover the run time of `fit`, errors about malformed input, or other uses
+    of the same data.
 
     References
     ----------
@@ -238,8 +236,8 @@ class DPSimpleImputer(PrivateTransformer):
         values = list(given) if _is_list(given) else [given] * n
         if len(values) != n or not all(_is_number(v) or isinstance(v, str) for v in values):
             raise ValueError(
-                "fill_value must be a number or a string, one for all or one for each of the "
-                f"{n} columns, where strategy='constant'; got {short_repr(self.fill_value)}."
+                f"fill_value must be a number or a string, one for all or one for each of the {n} "
+                f"columns, if strategy='constant'; got {short_repr(self.fill_value)}."
             )
         return values
 
@@ -250,9 +248,9 @@ class DPSimpleImputer(PrivateTransformer):
             lists = [lists] * n
         if len(lists) != n or not all(map(_is_list_of_values, lists)):
             raise ValueError(
-                "categories must be a public list of distinct values, none of them missing, one "
-                f"for all or one for each of the {n} columns, where strategy='most_frequent'; "
-                f"got {short_repr(self.categories)}. Where no list is public, fill in a constant."
+                "categories must be a public list of distinct, non-missing values, one for all or "
+                f"one for each of the {n} columns, if strategy='most_frequent'; got "
+                f"{short_repr(self.categories)}. If no list is public, use strategy='constant'."
             )
         return [list(own) for own in lists]
 

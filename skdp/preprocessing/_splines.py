@@ -1,4 +1,4 @@
-"""Splines on public knots: each column becomes several, row by row."""
+"""B-splines on public knots."""
 
 import math
 
@@ -80,7 +80,7 @@ def spline_weights(x, knots, degree=1):
 
 
 class SplineOutput(RowTransformer):
-    """Base of transformers that make splines of each column, or leave it one column."""
+    """Base class of transformers that replace each column by splines, or keep one column."""
 
     sparse_output: bool
 
@@ -141,80 +141,78 @@ _LIMIT_SPLINES, _LIMIT_DEGREE = 10_000, 5
 
 
 class BoundedSplineTransformer(SplineOutput):
-    """Replace each column by B-splines on public knots, so that a linear model fits curves.
+    """Replace each column by B-splines on public knots.
 
-    Linear B-splines, of degree 1, are 1 at their knot, and 0 from the next ones on. A linear model
-    on them is piecewise linear in each column, and additive. Values are clipped to the public
-    bounds first. A missing value has zeros in all splines of its column. There is no way back
-    from splines to values. Splines are named ``<column>_sp_<number>``.
+    A linear model on the splines fits a curve to each column. Linear B-splines (degree 1) are 1 at
+    their knot and 0 at all others, so the model is additive and piecewise linear in each column.
+    Values are first clipped to the public bounds. All splines of a missing value are 0. There is
+    no inverse transform. Output columns are named ``<column>_sp_<number>``.
 
-    Privacy: each row is transformed on its own, by numbers that were written down before the data
-    were seen. Nothing is learned, so the transformer costs no budget and neighbouring data sets
-    stay neighbours. You must state bounds and knots that do not come from the data: quantiles of
-    the rows are a release that no guarantee covers.
+    Privacy: each row is transformed on its own, with numbers that were fixed before the data were
+    seen. Nothing is learned, so the transformer costs no budget, and neighbouring data sets stay
+    neighbours. Bounds and knots must not come from the data: quantiles of the rows are a release
+    that no guarantee covers.
 
     Parameters
     ----------
     bounds : pair, sequence of pairs, or dict, default=(-1.0, 1.0)
         Public bounds ``(low, high)``, finite and with ``low < high``: one pair for all columns,
-        one pair a column in the order of the columns, or a dict from the name of each column to
-        its pair, for frames. Not used for a column with knots of its own.
+        one pair per column, in column order, or, for frames, a dict from column names to pairs.
+        Ignored for columns with their own knots.
 
     n_splines : int or "auto", default=8
-        Number of splines of a column, above ``degree``; or 1, which stands for the straight line:
-        the column stays one column, scaled to [-1, 1], with 0 where it is missing. "auto" is 8.
-        Where the budget and the number of rows are known,
-        `~skdp.preprocessing.automatic_n_splines` has a rule.
+        Number of splines per column, above ``degree``. 1 stands for a straight line: the column
+        stays one column, scaled to [-1, 1], with 0 for missing values. "auto" is 8. If the budget
+        and the number of rows are known, `~skdp.preprocessing.automatic_n_splines` gives a rule.
 
     degree : int, default=1
         Degree of the polynomials between knots, from 1 to 5.
 
     knots : {"uniform", "log"}, sequence or dict, default="uniform"
-        "uniform" spreads the knots evenly from bound to bound. "log" does so for
-        ``log(1 + x - low)``, of which the splines are polynomials then: for amounts that span
-        several orders of magnitude. A sequence has one entry a column, and a dict one for each
-        name: "uniform", "log", or an increasing array of two knots or more, public like the
-        bounds, from which ``n_splines = len(knots) + degree - 1`` follows.
+        "uniform" spaces the knots evenly between the bounds. "log" spaces them evenly in ``log(1 +
+        x - low)``, and the splines are polynomials in that variable; useful for amounts that span
+        several orders of magnitude. A sequence has one entry per column, and a dict one per name:
+        "uniform", "log", or an increasing array of at least two knots. Knots are public like the
+        bounds, and ``n_splines = len(knots) + degree - 1``.
 
     sparse_output : bool, default=True
-        Whether the output is a CSR matrix, in which each row has ``degree + 1`` entries a column,
-        zeros among them, so that their number tells nothing about the row. Frames, by
-        ``set_output``, are dense.
+        Whether the output is a CSR matrix. Each row stores ``degree + 1`` entries per column,
+        including zeros, so their number reveals nothing about the row. Frames, by ``set_output``,
+        are dense.
 
     Attributes
     ----------
     knots_ : list of ndarray
-        Knots of each column in its units, the bounds first and last. Public.
+        Knots of each column in its units, including the bounds at both ends. Public.
 
     x_norm_ : float
-        Bound on the Euclidean norm of every row that comes out, the square root of the number of
-        columns, rounded up. For the ``x_norm`` of a model. Public.
+        Bound on the Euclidean norm of every output row, the square root of the number of columns,
+        rounded up. Use it as ``x_norm`` of a model. Public.
 
     x_l1_norm_ : float
-        The same for the sum of absolute values: the number of columns, rounded up. Public.
+        The same bound for the l1 norm: the number of columns, rounded up. Public.
 
     n_features_in_ : int
         Number of columns. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        Names of the columns, when all are strings. Public.
+        Column names, if all are strings. Public.
 
     See Also
     --------
-    BoundedScaler : A straight line for each column.
-    make_public_preprocessor : Combines splines with one-hot encoding, and scales the rows.
-    sklearn.preprocessing.SplineTransformer : The same for knots that may come from the data.
+    BoundedScaler : Scales each column instead. make_public_preprocessor : Combines splines,
+    one-hot encoding and row scaling. sklearn.preprocessing.SplineTransformer : Splines with knots
+    that may come from the data.
 
     Notes
     -----
-    At each value the splines of a column are not negative and sum to 1, so that a row of m columns
-    has an l1 norm of m, and a Euclidean norm of at most sqrt(m): that of a row whose values are
-    all bounds, or, with degree 1, knots. In all our trials, scaling rows to norm 1 did better than
+    At each value the splines of a column are nonnegative and sum to 1. A row of m columns
+    therefore has l1 norm m and Euclidean norm at most sqrt(m), which is reached if all values are
+    bounds or, with degree 1, knots. In all our experiments, scaling rows to norm 1 was better than
     ``x_norm=sqrt(m)``.
 
-    At the bounds knots are repeated, as many times as the degree says, so that the first and the
-    last spline are 1 there. scikit-learn goes on with further knots outside instead; for
-    ``degree=1`` both are the same.
+    Knots at the bounds are repeated ``degree`` times, so that the first and last spline are 1
+    there. scikit-learn adds knots outside the bounds instead; both are equal for ``degree=1``.
 
     References
     ----------
@@ -270,7 +268,7 @@ class BoundedSplineTransformer(SplineOutput):
         n_splines = checked_n_splines(self.n_splines)
         if 1 < n_splines <= self.degree:
             raise ValueError(
-                f"n_splines must be above degree={self.degree}, or 1 for a straight line; "
+                f"n_splines must be greater than degree={self.degree}, or 1 for a straight line; "
                 f"got {n_splines}."
             )
         n, names = self.n_features_in_, self._column_names
@@ -283,8 +281,8 @@ class BoundedSplineTransformer(SplineOutput):
             knots = []
         if len(knots) != n:
             raise ValueError(
-                f"knots must be 'uniform', 'log' or one entry for each of the {n} columns; "
-                f"got {short_repr(self.knots)}."
+                f"knots must be 'uniform', 'log' or one entry for each of the {n} columns; got "
+                f"{short_repr(self.knots)}."
             )
         low = high = [0.0] * n
         if any(isinstance(own, str) for own in knots):
@@ -322,7 +320,8 @@ class _Column:
             own = increasing_floats(knots, "knots", f" for column {title}")
             if len(own) > _LIMIT_SPLINES:
                 raise ValueError(
-                    f"knots must be at most {_LIMIT_SPLINES:,}; got {len(own)} for column {title}."
+                    f"knots must have at most {_LIMIT_SPLINES:,} entries; got {len(own)} for "
+                    f"column {title}."
                 )
             return cls(own, degree)
         if knots not in _KNOTS:
@@ -336,8 +335,8 @@ class _Column:
         places = np.linspace(first, last, max(2, n_splines - degree + 1))
         if not (np.diff(places) > 0.0).all():
             raise ValueError(
-                f"n_splines must be smaller for bounds as close as ({low:g}, {high:g}), those of "
-                f"column {title}; got {n_splines}."
+                f"n_splines must be smaller for the close bounds ({low:g}, {high:g}) of column "
+                f"{title}; got {n_splines}."
             )
         return cls(places, degree, logged)
 
@@ -363,24 +362,24 @@ class _Column:
 
 @plain_arguments
 def automatic_n_splines(q, n_columns):
-    """Number of linear B-splines of a column, by public numbers.
+    """Choose the number of linear B-splines per column from public numbers.
 
-    Few splines fit little curvature, and each brings noise of its own: the more rows and budget
-    there are for the columns, the more splines pay.
+    More splines fit more curvature, but each adds noise. More rows and budget per column favour
+    more splines.
 
     Parameters
     ----------
     q : float
-        Signal to noise of the fit: the number of rows, public or released, times the mu of the
-        budget.
+        Signal-to-noise ratio of the fit: the number of rows, public or released, times the mu of
+        the budget.
 
     n_columns : int
-        Number of columns that are replaced.
+        Number of columns to replace.
 
     Returns
     -------
     int
-        1, the straight line, below 30 a column; otherwise 8.
+        1, a straight line, if ``q`` is below 30 per column; otherwise 8.
 
     Examples
     --------

@@ -103,8 +103,8 @@ class TargetBounds:
             of = "rows" if target.unit == "record" else f"{target.unit}s"
             raise ValueError(
                 f"epsilon must be at least {least:.5g} for y_bounds='auto' with {n_samples} {of} "
-                f"and delta={target.delta:g}, or y_bounds be given, from what is known without "
-                f"the data; got {target.epsilon:.6g}."
+                f"and delta={target.delta:g}; got {target.epsilon:.6g}. Otherwise pass y_bounds "
+                "that are known without the data."
             )
         part, tells_tails = _share_of(replace(target, refined=None), n_samples)
         found = cls.of(part, n_samples, search_range, tells_tails=tells_tails)
@@ -310,7 +310,7 @@ class BoundsStage:
                 return found
             if y_bounds is not None:
                 raise ValueError(
-                    f"y_bounds must be two numbers for {n_units} rows or users and so small a "
+                    f"y_bounds must be two numbers for {n_units} rows or users and this small a "
                     f"budget, for which 'auto' would be noise; got {short_repr(y_bounds)}."
                 )
         warn_of_bounds(y_bounds)
@@ -428,8 +428,9 @@ def check_search_range(search_range: Any) -> None:
     largest = max(abs(low), abs(high))
     if not (1e-150 <= largest <= 1e150 and high - low >= _NARROWEST * largest):
         raise ValueError(
-            "y_search_range must be (low, high), low first, with values of at most 1e150 and not "
-            f"narrower than a millionth of the largest; got {short_repr(search_range)}."
+            "y_search_range must be (low, high) with low < high, absolute values of at most "
+            "1e150, and a width of at least a millionth of the largest value; got "
+            f"{short_repr(search_range)}."
         )
 
 

@@ -1,4 +1,4 @@
-"""Privacy guarantees as values, their calibration, composition and a durable ledger."""
+"""Privacy guarantees, their calibration and composition, and a durable budget ledger."""
 
 from skdp.privacy._bounded_range import BoundedRangeDP, bounded_range_epsilon
 from skdp.privacy._composition import ComposedDP, MutualInformationPrivacy, compose

@@ -1,4 +1,4 @@
-"""Privacy of selections by exponential mechanisms, composed better than as pure releases."""
+"""Composition of exponential-mechanism selections, tighter than that of pure releases."""
 
 import math
 from collections import Counter
@@ -40,35 +40,35 @@ _MARGIN = 1e-12  # more than the rounding error of a place between grid points
 
 @dataclass(frozen=True)
 class BoundedRangeDP(Guarantee):
-    """Selections by exponential mechanisms, one after the other, and what is released after them.
+    """Guarantee of successive exponential-mechanism selections and later releases.
 
-    A selection has bounded range epsilon if, between neighbouring data sets, the logarithms of
-    the odds of any two outcomes differ by at most epsilon. An exponential mechanism with
-    parameter epsilon has, and pays for it half of what a pure release of the same epsilon costs.
+    A selection has bounded range epsilon if the log-odds of any two outcomes differ by at most
+    epsilon between neighbouring data sets. An exponential mechanism with parameter epsilon has
+    bounded range epsilon, and costs half of a pure release of the same epsilon.
 
     Parameters
     ----------
     epsilons : tuple of float, non-negative
-        Range of each selection, in the order in which they are made. Each may depend on the
-        outcomes of those before.
+        Range of each selection, in the order of the selections. Each may depend on earlier
+        outcomes.
 
     then : Guarantee, default=None
-        What all releases after the last selection satisfy. If selections depend on what was
-        released before or between them, that does not belong here: `compose` its guarantee with
-        this one, which holds in any order.
+        Joint guarantee of all releases after the last selection. If selections depend on
+        releases made before or between them, `compose` the guarantee of those releases with
+        this one instead. That composition holds in any order.
 
     adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     Notes
     -----
-    A selection of bounded range epsilon is no easier to tell apart between neighbours than two
-    points with losses ``t`` and ``t - epsilon``, for some ``t`` in [0, epsilon] that an adversary
-    chooses after what was released before. The largest delta that the adversary reaches follows
-    from the last selection to the first. Each step is exact for straight lines between grid points
-    in ``exp(epsilon)``, which lie above a profile, since it is convex there. The result is rounded
-    up. For ``then`` Gaussian and small ranges it is near Gaussian with
-    ``mu^2 = sum(epsilons^2) / 4 + mu_then^2``, which is useful for planning and proves nothing.
+    A selection of bounded range epsilon is dominated by two points with losses ``t`` and
+    ``t - epsilon``. An adversary chooses ``t`` in [0, epsilon] after seeing the earlier releases.
+    The largest delta of the adversary is computed backwards, from the last selection to the
+    first. Each step is exact for linear interpolation between grid points in ``exp(epsilon)``,
+    which lies above the convex profile. The result is rounded up. For a Gaussian ``then`` and
+    small ranges, the profile is close to Gaussian with
+    ``mu^2 = sum(epsilons^2) / 4 + mu_then^2``. Use this only for planning: it is not a proof.
 
     References
     ----------
@@ -104,12 +104,12 @@ class BoundedRangeDP(Guarantee):
         self._rest_on("then", self.then)
 
     def followed_by(self, rest: Guarantee) -> "BoundedRangeDP":
-        """Return the guarantee of these selections and of what is released after them.
+        """Return the joint guarantee of these selections and of later releases.
 
         Parameters
         ----------
         rest : Guarantee
-            Of what comes after all of this.
+            Guarantee of the releases made after all selections and after ``then``.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class BoundedRangeDP(Guarantee):
         return delta if curve is None else np.minimum(delta, curve.delta_at(epsilon))
 
     def epsilon_at(self, delta: float) -> float:
-        """See `Guarantee.epsilon_at`; at 0 the epsilons add up, as they are written."""
+        """See `Guarantee.epsilon_at`. At ``delta=0`` the epsilons add up as decimals."""
         if delta == 0.0:
             pure = self._pure_epsilon()
             return math.inf if pure is None else float(pure)
@@ -153,14 +153,14 @@ class BoundedRangeDP(Guarantee):
         return _epsilon_at(self._plain(), float(delta))
 
     def to_zcdp(self) -> ZCDP:
-        """Convert: the sum of epsilon^2/8 (Cesar and Rogers 2021), and what follows."""
+        """Convert to `ZCDP`: the sum of epsilon^2/8 (Cesar and Rogers 2021), plus ``then``."""
         rho = math.fsum(epsilon * epsilon for epsilon in self.epsilons) / 8 * (1 + 1e-15)
         if self.then is not None:
             rho = (rho + self.then.to_zcdp().rho) * (1 + 1e-15)
         return ZCDP(rho, **self._context()) if math.isfinite(rho) else super().to_zcdp()
 
     def to_gdp(self) -> GaussianDP:
-        """Convert: each selection to the Gaussian with the same largest advantage at a guess."""
+        """Convert each selection to the Gaussian with the same maximal total variation."""
         mus = [-2 * float(ndtri(expit(-epsilon / 2))) for epsilon in self.epsilons]
         if self.then is not None:
             mus.append(self.then.to_gdp().mu)
@@ -323,7 +323,7 @@ def _reach(epsilons: tuple[float, ...], then: Guarantee | None) -> float:
 
 
 def bounded_range_epsilon(target: ApproxDP, n_selections: int) -> float:
-    """Largest range with which so many selections together satisfy ``target``, rounded down.
+    """Return the largest range for which all selections together satisfy ``target``.
 
     Parameters
     ----------
@@ -334,10 +334,11 @@ def bounded_range_epsilon(target: ApproxDP, n_selections: int) -> float:
     Returns
     -------
     float
+        Rounded down.
 
     See Also
     --------
-    BoundedRangeDP : The guarantee of the selections.
+    BoundedRangeDP : Guarantee of the selections.
 
     Examples
     --------

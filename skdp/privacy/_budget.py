@@ -259,9 +259,9 @@ def check_neighbours(known: Guarantee, guarantee: Guarantee) -> None:
             guarantee.to_replace_one()
             advice = "Charge guarantee.to_replace_one() instead."
     raise ValueError(
-        f"This ledger counts {known.adjacency} neighbours that differ in one {known.unit}; "
-        f"got {guarantee.adjacency} and {guarantee.unit}. {advice} Never keep two ledgers for "
-        "one data set: neither would count what the other was charged."
+        f"guarantee must have adjacency {known.adjacency!r} and unit {known.unit!r}, as the "
+        f"earlier charges do; got {guarantee.adjacency} and {guarantee.unit}. {advice} Never "
+        "keep two ledgers for one data set: neither would count the charges of the other."
     )
 
 

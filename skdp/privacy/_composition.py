@@ -1,4 +1,4 @@
-"""Composition of guarantees, adaptive and in any order."""
+"""Adaptive composition of guarantees, in any order."""
 
 import math
 from collections import Counter
@@ -292,34 +292,33 @@ def _block(guarantee: Guarantee) -> int:
 
 @dataclass(frozen=True)
 class MutualInformationPrivacy(Guarantee):
-    """At most ``nats`` of mutual information between a contribution and what is sent of it.
+    """Bound on the mutual information between a contribution and its release.
 
-    Mutual information is an average over contributions: on its own it allows that the data of one
-    user in a million are sent without noise. The mechanisms here satisfy a worst-case guarantee as
-    well, ``local``. Profile, conversions and composition follow from that one.
+    Mutual information is an average over contributions. On its own, it would allow sending the
+    data of one user in a million without noise. The mechanisms here therefore also satisfy a
+    worst-case guarantee, ``local``. Profile, conversions and composition follow from ``local``.
 
     Parameters
     ----------
     nats : float, non-negative
         Bound on the mutual information between one contribution and its release, for any
-        distribution of contributions and given all that was released before.
+        distribution of contributions and given all earlier releases.
 
     local : GaussianDP or pure ApproxDP
-        What the release of one contribution satisfies for any two values of it: local
-        differential privacy.
+        Local differential privacy of the release of one contribution, for any two values of it.
 
     contributions : int, default=1
-        Number of contributions that the unit makes.
+        Number of contributions per unit.
 
     adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     Notes
     -----
-    ``k`` contributions of one user leak at most ``k`` times the nats of one, also if each is made
-    after seeing the releases before it: by the chain rule, as each release depends on
-    the past only through its own contribution. Users whose data depend on each other leak
-    about each other, and no bound of this form holds for that.
+    ``k`` contributions of one user leak at most ``k`` times the nats of one, even if each
+    contribution depends on earlier releases. This follows from the chain rule, since each release
+    depends on the past only through its own contribution. If the data of users are dependent,
+    one user's release also leaks about others. No bound of this form covers that.
 
     References
     ----------
@@ -351,16 +350,16 @@ class MutualInformationPrivacy(Guarantee):
         if not (pure or isinstance(self.local, GaussianDP)):
             raise ValueError(f"local must be a GaussianDP or a pure ApproxDP; got {self.local!r}.")
         if self.adjacency != "replace-one" or self.local.adjacency != "replace-one":
-            raise ValueError("adjacency must be 'replace-one': contributions are replaced.")
+            raise ValueError(f"adjacency must be 'replace-one'; got {self.adjacency!r}.")
         store(self, caveats=union(self.caveats, self.local.caveats))
 
     @property
     def bits(self) -> float:
-        """The mutual information of all contributions in bits."""
+        """Bound in bits on the mutual information of all contributions."""
         return self.mutual_information() / math.log(2.0)
 
     def mutual_information(self) -> float:
-        """Bound in nats on what all contributions of the unit tell about it.
+        """Return a bound in nats on the mutual information of all contributions of the unit.
 
         Returns
         -------
@@ -369,7 +368,7 @@ class MutualInformationPrivacy(Guarantee):
         return self.contributions * self.nats
 
     def differential_privacy(self) -> GaussianDP | ApproxDP:
-        """Worst-case guarantee for all contributions of the unit together.
+        """Return the worst-case guarantee of all contributions of the unit together.
 
         Returns
         -------
@@ -418,15 +417,15 @@ class ComposedDP(Guarantee):
     Parameters
     ----------
     parts : tuple of (Guarantee, int)
-        Each with its multiplicity.
+        Guarantees with their multiplicities.
 
     adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     Notes
     -----
-    The profile is the least of several valid ones: by privacy-loss distributions, through
-    zCDP, and by adding the pure parts to the profile of a single other one.
+    The profile is the minimum of several valid ones: by privacy-loss distributions, through
+    zCDP, and by adding the pure parts to the profile of the only other part.
     """
 
     parts: Parts
@@ -485,7 +484,7 @@ class ComposedDP(Guarantee):
         return min(exact, simple)
 
     def to_zcdp(self) -> ZCDP:
-        """Convert where each part converts: the rhos add up."""
+        """Convert to `ZCDP` if every part converts: the rhos add up."""
         rho = sum(k * g.to_zcdp().rho for g, k in self.parts) * (1 + 1e-15 * len(self.parts))
         return ZCDP(rho, **self._context()) if math.isfinite(rho) else super().to_zcdp()
 
@@ -545,21 +544,21 @@ def _unwrapped(total: Guarantee) -> Guarantee:
 
 
 def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guarantee:
-    """Compose guarantees of releases from the same data, each possibly chosen after the others.
+    """Compose guarantees of releases from the same data, possibly chosen adaptively.
 
     Parameters
     ----------
     guarantees : iterable of Guarantee, or mapping of Guarantee to int
-        At least one; all with the same adjacency and unit. A mapping, such as a ``Counter``, says
-        how often each occurs.
+        At least one guarantee, all with the same adjacency and unit. A mapping, such as a
+        ``Counter``, gives the multiplicity of each.
 
     Returns
     -------
     Guarantee
-        `GaussianDP` if all are Gaussian (exact), pure `ApproxDP` if all are pure, and else a
+        `GaussianDP` if all are Gaussian (exact), pure `ApproxDP` if all are pure. Otherwise a
         guarantee whose profile comes from privacy-loss distributions. Mutual information adds
-        up if all parts bound it and their worst cases are all Gaussian or all pure. It has the
-        caveats of all.
+        up if all parts bound it and their worst cases are all Gaussian or all pure. The result
+        has the caveats of all parts.
 
     References
     ----------
@@ -578,7 +577,7 @@ def compose(guarantees: Iterable[Guarantee] | Mapping[Guarantee, int]) -> Guaran
     """
     counts = Counter(guarantees)
     if not counts:
-        raise ValueError("guarantees must hold at least one guarantee; got none.")
+        raise ValueError("guarantees must contain at least one guarantee; got none.")
     context = common_terms(counts) | {"mechanism": "composition"}
     if counts.total() == 1:
         return next(iter(counts))

@@ -1,4 +1,4 @@
-"""Privacy guarantees as immutable values, and what turns into what."""
+"""Privacy guarantees as immutable values, and conversions between them."""
 
 import math
 from abc import ABC, abstractmethod
@@ -33,7 +33,7 @@ _CHANGE = {"replace-one": "replacing one {}", "add-remove": "adding or removing 
 
 
 def n_records_changed(adjacency: str) -> int:
-    """Number of units in which neighbours differ: replacing one removes it and adds another.
+    """Return the number of units in which neighbours differ: 2 for "replace-one", else 1.
 
     Parameters
     ----------
@@ -49,25 +49,26 @@ def n_records_changed(adjacency: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee(ABC):
-    """What a release promises about one unit of the data.
+    """Base class of privacy guarantees for one unit of the data.
 
     Parameters
     ----------
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which data sets are neighbours. Under "replace-one" the number of units is public.
+        Relation between neighbouring data sets. Under "replace-one" the number of units is
+        public.
 
     unit : str, default="record"
-        What is protected: one row, one user, one contribution.
+        Protected unit, such as a record, a user or a contribution.
 
     mechanism : str, default=""
-        How the guarantee is met.
+        Mechanism that satisfies the guarantee.
 
     source : str, default=""
-        Theorem and paper that prove it.
+        Theorem and paper that prove the guarantee.
 
     caveats : list or tuple of str, default=()
-        What weakens or voids it, such as "recorded: void" of a model that was fitted within
-        :func:`~skdp.audit.recording`. Conversions and compositions of a guarantee keep its
+        Conditions that weaken or void the guarantee, such as "recorded: void" for a model
+        fitted within :func:`~skdp.audit.recording`. Conversions and compositions keep the
         caveats.
     """
 
@@ -100,7 +101,7 @@ class Guarantee(ABC):
         store(self, caveats=union(self.caveats, *(other.caveats for other in others)))
 
     def with_caveats(self, *caveats: str) -> Self:
-        """Return the same guarantee with further caveats, each once.
+        """Return the same guarantee with further caveats, without duplicates.
 
         Parameters
         ----------
@@ -109,7 +110,7 @@ class Guarantee(ABC):
         Returns
         -------
         Guarantee
-            Of the same kind.
+            Guarantee of the same class.
 
         Examples
         --------
@@ -130,7 +131,7 @@ class Guarantee(ABC):
 
     @property
     def n_records_changed(self) -> int:
-        """Number of units in which neighbours differ, see `n_records_changed`."""
+        """Number of units in which neighbours differ; see `n_records_changed`."""
         return n_records_changed(self.adjacency)
 
     @overload
@@ -140,7 +141,7 @@ class Guarantee(ABC):
     def delta_at(self, epsilon: Sequence[float] | np.ndarray) -> np.ndarray: ...
 
     def delta_at(self, epsilon: Any) -> Any:
-        """Privacy profile: the smallest delta proven at ``epsilon``.
+        """Return the privacy profile: the smallest delta proven at ``epsilon``.
 
         Parameters
         ----------
@@ -157,7 +158,7 @@ class Guarantee(ABC):
         return delta if epsilon.ndim else float(delta)
 
     def epsilon_at(self, delta: float) -> float:
-        """Smallest epsilon proven at ``delta``; infinite where there is none.
+        """Return the smallest epsilon proven at ``delta``; infinite if there is none.
 
         Parameters
         ----------
@@ -173,7 +174,7 @@ class Guarantee(ABC):
         return smallest_epsilon(lambda epsilon: self.delta_at(epsilon) <= delta)
 
     def to_approx_dp(self, delta: float) -> "ApproxDP":
-        """Convert to `ApproxDP` at ``delta``, keeping the whole profile behind it.
+        """Convert to `ApproxDP` at ``delta`` and keep the whole profile.
 
         Parameters
         ----------
@@ -195,11 +196,11 @@ class Guarantee(ABC):
         return ApproxDP(epsilon, delta, refined=self, **self._context())
 
     def to_zcdp(self) -> "ZCDP":
-        """Convert to `ZCDP` where a conversion exists."""
+        """Convert to `ZCDP` if a conversion exists."""
         return self._through("zCDP").to_zcdp()
 
     def to_gdp(self) -> "GaussianDP":
-        """Convert to `GaussianDP` where a conversion exists."""
+        """Convert to `GaussianDP` if a conversion exists."""
         return self._through("Gaussian DP").to_gdp()
 
     def _behind(self) -> "Guarantee | None":
@@ -213,7 +214,7 @@ class Guarantee(ABC):
         return behind
 
     def to_replace_one(self) -> "Guarantee":
-        """Convert an add-remove guarantee by group privacy: replacing is removing, then adding."""
+        """Convert to "replace-one" by group privacy: replacing is removing, then adding."""
         return self if self.adjacency == "replace-one" else self._of_replacing()
 
     def _of_replacing(self) -> "Guarantee":
@@ -221,7 +222,7 @@ class Guarantee(ABC):
         raise NoConversionError(f"No conversion to replace-one exists: {self}")
 
     def mutual_information(self) -> float:
-        """Bound in nats on what the release tells about one unit, given all others.
+        """Return a bound in nats on the information about one unit, given all others.
 
         Returns
         -------
@@ -235,7 +236,7 @@ class Guarantee(ABC):
         return self.to_zcdp().rho
 
     def to_dict(self) -> dict[str, Any]:
-        """Represent by plain values for JSON; `from_dict` restores an equal guarantee."""
+        """Return a dict of plain values for JSON; `from_dict` restores an equal guarantee."""
         values = {f.name: _plain(getattr(self, f.name)) for f in dataclass_fields(self)}
         if not self.caveats:  # ledgers compare texts with those from before there were any
             del values["caveats"]
@@ -243,7 +244,7 @@ class Guarantee(ABC):
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> "Guarantee":
-        """Restore a guarantee from `to_dict`.
+        """Restore a guarantee from the output of `to_dict`.
 
         Parameters
         ----------
@@ -421,14 +422,14 @@ def gaussian_delta(epsilon: Sequence[float] | np.ndarray, mu: float) -> np.ndarr
 
 @plain_arguments
 def gaussian_delta(epsilon: Any, mu: float) -> Any:
-    """Privacy profile of a Gaussian whose mean moves by ``mu`` standard deviations.
+    """Return the privacy profile of the Gaussian mechanism.
 
     Parameters
     ----------
     epsilon : float or array-like, non-negative
 
     mu : float
-        l2 sensitivity over the standard deviation of the noise.
+        l2 sensitivity divided by the standard deviation of the noise.
 
     Returns
     -------
@@ -481,7 +482,7 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 @plain_arguments
 def gaussian_mu(*, epsilon: float, delta: float) -> float:
-    """Largest ``mu`` whose Gaussian is ``(epsilon, delta)``-private, rounded down.
+    """Return the largest ``mu`` for which ``mu``-GDP implies ``(epsilon, delta)``-DP.
 
     Parameters
     ----------
@@ -492,6 +493,7 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
     Returns
     -------
     float
+        Rounded down.
 
     Examples
     --------
@@ -508,7 +510,7 @@ def gaussian_mu(*, epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=1024)
 def _gaussian_mu(epsilon: float, delta: float) -> float:
     if gaussian_delta(epsilon, 1e-310) > delta:
-        raise ValueError(f"delta must be larger than {delta!r} to be met in floating point.")
+        raise ValueError(f"delta must be larger to be met in floating point; got {delta!r}.")
     # On 1/mu the condition "private" is true from some point on; bisect toward more noise.
     noise = _bisect(lambda c: gaussian_delta(epsilon, 1 / c) <= delta, 1e-8, 1e308)
     return 1 / noise * (1 - ROUNDING)
@@ -516,7 +518,7 @@ def _gaussian_mu(epsilon: float, delta: float) -> float:
 
 @plain_arguments
 def gaussian_epsilon(*, mu: float, delta: float) -> float:
-    """Smallest epsilon that a Gaussian with sensitivity ratio ``mu`` meets at ``delta``.
+    """Return the smallest epsilon of a Gaussian with sensitivity ratio ``mu`` at ``delta``.
 
     Parameters
     ----------
@@ -583,7 +585,7 @@ class ApproxDP(Guarantee):
     delta : float in [0, 1), default=0.0
 
     refined : Guarantee, default=None
-        Finer statement that implies the point ``(epsilon, delta)``. The profile, conversions and
+        Stronger guarantee that implies ``(epsilon, delta)``. The profile, conversions and
         composition use it.
 
     adjacency, unit, mechanism, source, caveats
@@ -629,7 +631,7 @@ class ApproxDP(Guarantee):
         return point if self.refined is None else np.minimum(point, self.refined._profile(epsilon))
 
     def epsilon_at(self, delta: float) -> float:
-        """See `Guarantee.epsilon_at`; the claimed point is exact."""
+        """See `Guarantee.epsilon_at`; the result at the stated ``delta`` is exact."""
         probability(delta=delta)
         if self.refined is not None:
             refined = self.refined.epsilon_at(delta)
@@ -650,7 +652,7 @@ class ApproxDP(Guarantee):
         return self.refined
 
     def to_zcdp(self) -> "ZCDP":
-        """Convert: through ``refined``, or epsilon^2/2 for pure DP (Bun and Steinke 2016)."""
+        """Convert through ``refined``, or to epsilon^2/2 for pure DP (Bun and Steinke 2016)."""
         rho = self.epsilon * self.epsilon / 2
         if self.refined is None and self.delta == 0.0 and math.isfinite(rho):
             return ZCDP(rho, **self._context())
@@ -674,9 +676,9 @@ class ApproxDP(Guarantee):
         )
 
     def gaussian_target(self) -> "GaussianDP":
-        """Gaussian guarantee that is this point exactly: what to calibrate Gaussian noise to.
+        """Return the Gaussian guarantee to which Gaussian noise for this point is calibrated.
 
-        Unlike `to_gdp`, which converts what is proven behind the point.
+        It meets ``(epsilon, delta)`` exactly. `to_gdp` instead converts ``refined``.
 
         Returns
         -------
@@ -685,12 +687,12 @@ class ApproxDP(Guarantee):
         Raises
         ------
         ValueError
-            If ``delta`` is 0, which no Gaussian noise meets.
+            If ``delta`` is 0: no Gaussian noise gives pure differential privacy.
         """
         if self.delta == 0.0:
             raise ValueError(
-                "delta must be positive for Gaussian noise; got 0. Pure differential privacy "
-                "(delta=0) takes Laplace or K-norm noise."
+                "delta must be positive for Gaussian noise; got 0. For pure differential privacy "
+                "(delta=0), use Laplace or K-norm noise."
             )
         mu = gaussian_mu(epsilon=self.epsilon, delta=self.delta)
         return GaussianDP(mu, adjacency=self.adjacency, unit=self.unit)
@@ -703,7 +705,7 @@ class ApproxDP(Guarantee):
 
 @dataclass(frozen=True)
 class GaussianDP(Guarantee):
-    """``mu``-Gaussian differential privacy: no easier to tell than N(0,1) from N(mu,1).
+    """``mu``-Gaussian differential privacy: as hard as telling N(0,1) from N(mu,1), or harder.
 
     Parameters
     ----------
@@ -840,7 +842,7 @@ def gaussian_behind(guarantee: Guarantee) -> GaussianDP | None:
 
 @plain_arguments
 def gaussian_scale(*, l2_sensitivity: float, guarantee: Guarantee) -> float:
-    """Standard deviation of Gaussian noise that meets ``guarantee`` exactly.
+    """Return the standard deviation of Gaussian noise that meets ``guarantee`` exactly.
 
     Parameters
     ----------

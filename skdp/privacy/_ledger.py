@@ -1,4 +1,4 @@
-"""A durable budget, charged before the data are touched."""
+"""Durable privacy budget, charged before the data are used."""
 
 import math
 import os
@@ -38,37 +38,37 @@ _IN_MEMORY: "weakref.WeakValueDictionary[str, BudgetLedger]" = weakref.WeakValue
 
 
 class BudgetLedger:
-    """Budget of one data set, which estimators charge before they use the data.
+    """Privacy budget of one data set, charged by estimators before they use the data.
 
-    Privacy: everything released under accepted charges together satisfies
-    ``(epsilon, delta)``-differential privacy, provided that whatever reads the data set charges
-    this one ledger. Where the size of a charge is chosen by looking at earlier releases, this is
-    proven for pure charges with ``delta=0`` and for Gaussian ones; plan other charges beforehand.
-    With a ``path``, a charge is on disk before the data are read, so that a crash may cost budget
-    but never hides a charge.
+    Privacy: all releases under accepted charges together satisfy
+    ``(epsilon, delta)``-differential privacy, provided that every use of the data set charges
+    this one ledger. If the sizes of charges depend on earlier releases, this is proven for pure
+    charges with ``delta=0`` and for Gaussian charges. Plan other charges in advance. With a
+    ``path``, a charge is on disk before the data are read. A crash may therefore cost budget but
+    never hides a charge.
 
     Parameters
     ----------
     path : str or path-like, default=None
-        SQLite file, which is made if there is none. Clones, pickles, threads and processes share
+        SQLite file, created if it does not exist. Clones, pickles, threads and processes share
         it. None keeps the ledger in the memory of one process.
 
     epsilon : float, default=None
-        Budget, fixed when the ledger is made. None takes the budget of an existing file.
+        Total epsilon, fixed at creation. None uses the budget of an existing file.
 
     delta : float, default=0.0
-        Budget, fixed when the ledger is made.
+        Total delta, fixed at creation.
 
     label : str, default=""
-        Name of whoever charges by this object, such as a team; the history shows it.
+        Name of the team or person that charges through this object, shown in the history.
 
     mode : int, default=0o600
-        Permissions of a file that is made, such as 0o660 for a group.
+        Permissions of a new file, such as 0o660 for a group.
 
     Notes
     -----
-    A copy of the file would be a second budget: never go on from a copy or a backup. The first
-    charge fixes the adjacency and the unit.
+    A copy of the file would be a second budget. Never continue from a copy or a backup. The
+    first charge fixes the adjacency and the unit.
 
     References
     ----------
@@ -96,7 +96,10 @@ class BudgetLedger:
             positive(epsilon=epsilon)
             probability(delta=delta)
         elif path is None or delta != 0.0:
-            raise ValueError("epsilon must be given, unless the path of a ledger stands alone.")
+            raise ValueError(
+                "epsilon must be given, unless only the path of an existing ledger is given; "
+                "got None."
+            )
         self.path = None if path is None else str(Path(path).resolve())
         self.label = clean(label)
         self.part: str | None = None
@@ -117,29 +120,30 @@ class BudgetLedger:
         self._key, self.epsilon, self.delta = self._run(file.budget)
         if epsilon is not None and (self.epsilon, self.delta) != (epsilon, delta):
             raise ValueError(
-                f"The budget of {path} is epsilon={self.epsilon!r}, delta={self.delta!r} and does "
-                f"not change; got epsilon={epsilon!r}, delta={delta!r}. BudgetLedger(path) alone "
-                "opens it; other data deserve another file."
+                f"epsilon and delta must equal the fixed budget of {path}, "
+                f"epsilon={self.epsilon!r}, delta={self.delta!r}; got epsilon={epsilon!r}, "
+                f"delta={delta!r}. Open it with BudgetLedger(path). Use another file for other "
+                "data."
             )
         if path is None:
             _IN_MEMORY[self._key] = self
 
     @property
     def identity(self) -> str:
-        """Random public text that all copies of one ledger share, and no two ledgers."""
+        """Random public identifier, shared by all copies of one ledger and unique to it."""
         return self._key
 
     def partition(self, key: str | int) -> "BudgetLedger":
-        """The same ledger, for the people of one part alone.
+        """Return a view of this ledger for one part of the data.
 
-        Charges of different parts tell of different people, so that of one person no more is told
-        than all common charges and those of the part tell together: parallel composition. An
-        estimator takes a part as its ``ledger``.
+        Charges of different parts are for different people. By parallel composition, a person
+        is subject to the common charges and to those of their own part only. Pass a part to an
+        estimator as its ``ledger``.
 
-        Privacy: this holds where each record, or each user, is in one part, the key is public, and
-        a neighbour has the same key, as a month, or a site that everybody knows. Where replacing a
-        record may move it to another part, two parts tell of it, and how many are in each; what
-        two would come to, a view of the ledger says.
+        Privacy: this holds if each record, or each user, is in one part, the key is public, and
+        a neighbour has the same key, such as a month or a publicly known site. If replacing a
+        record may move it to another part, the releases of two parts and the size of each part
+        depend on it. The printed ledger shows the cost of two parts.
 
         Parameters
         ----------
@@ -149,7 +153,7 @@ class BudgetLedger:
         Returns
         -------
         BudgetLedger
-            With the same file, whose `spent`, `remaining` and charges are those of the part.
+            Ledger with the same file. `spent`, `remaining` and charges are those of the part.
 
         References
         ----------
@@ -166,25 +170,28 @@ class BudgetLedger:
         """
         is_key = isinstance(key, str) or (isinstance(key, int) and not isinstance(key, bool))
         if not is_key or key == "":
-            raise ValueError(f"key must be a text or a whole number; got {short_repr(key)}.")
+            raise ValueError(
+                f"key must be a non-empty string or an integer; got {short_repr(key)}."
+            )
         if self.part is not None:
             raise ValueError(
-                f"key must divide a whole ledger, and this is its part {self.part!r}."
+                f"key must not divide a part again: this ledger is the part {self.part!r}; "
+                f"got {short_repr(key)}."
             )
         made = BudgetLedger.__new__(BudgetLedger)
         vars(made).update(vars(self), part=clean(str(key)), _whole=self)
         return made
 
     def charge(self, guarantee: Guarantee, label: str = "") -> None:
-        """Record ``guarantee``, or raise an error if the budget does not suffice.
+        """Record ``guarantee``, or raise an error if the budget is too small.
 
-        Once this returns, the charge is recorded and the data may be read. With a ``path`` it is
-        on disk.
+        When this returns, the charge is recorded (on disk if there is a ``path``) and the data
+        may be read.
 
         Parameters
         ----------
         guarantee : Guarantee
-            What the coming release satisfies.
+            Guarantee of the next release.
 
         label : str, default=""
             Shown in the history, and as public as the ledger.
@@ -205,26 +212,26 @@ class BudgetLedger:
         continues: Version | None = None,
         label: str = "",
     ) -> None:
-        """Record that all releases of a stream satisfy ``guarantee``, in place of what it had.
+        """Record ``guarantee`` for all releases of a stream and replace its earlier entry.
 
-        A stream has one entry that counts. Its releases compose for each record, and the record
-        with the largest loss changes from release to release, so that increases of the total
-        cannot be charged one by one.
+        Only one entry of a stream counts. Its releases compose for each record, and the record
+        with the largest loss changes from release to release. Increases of the total can
+        therefore not be charged one by one.
 
         Parameters
         ----------
         guarantee : Guarantee
-            What all releases of the stream satisfy together, the coming one included.
+            Joint guarantee of all releases of the stream, including the next one.
 
         stream : str
             Random name of the stream.
 
         version : str, int or tuple of these
-            Where the stream stands after the coming release. It must differ from all earlier
+            Version of the stream after the next release. It must differ from all earlier
             versions.
 
         continues : str, int or tuple of these, default=None
-            Version that the coming release continues. None begins the stream.
+            Version that the next release continues. None begins the stream.
 
         label : str, default=""
             Shown in the history, and as public as the ledger.
@@ -232,8 +239,8 @@ class BudgetLedger:
         Raises
         ------
         StaleStreamError
-            If the entry of the stream has another version than ``continues``: another copy of
-            the stream has gone on. Nothing is recorded.
+            If the version of the stream's entry is not ``continues``: another copy of the stream
+            has continued. Nothing is recorded.
 
         BudgetExceededError
             If all charges together would exceed the budget. Nothing is recorded.
@@ -241,16 +248,16 @@ class BudgetLedger:
         References
         ----------
         Vadhan and Zhang, "Concurrent composition theorems for differential privacy", STOC 2023:
-        a stream among other releases costs no more than after them.
+        a stream interleaved with other releases costs no more than one after them.
         """
         if version is None:
-            raise ValueError("version must say where the stream stands; got None.")
+            raise ValueError("version must be a string, an integer or a tuple; got None.")
         self._charge(guarantee, label, stream, version, continues)
 
     def check(
         self, guarantee: Guarantee, *, stream: str | None = None, continues: Version | None = None
     ) -> None:
-        """Raise what `charge`, or `charge_stream`, would raise now, and record nothing.
+        """Raise the error that `charge` or `charge_stream` would raise now; record nothing.
 
         Parameters
         ----------
@@ -258,7 +265,7 @@ class BudgetLedger:
             As in `charge`.
 
         stream : str, default=None
-            As in `charge_stream`; None is for `charge`.
+            As in `charge_stream`. None checks `charge`.
 
         continues : str, int or tuple of these, default=None
             As in `charge_stream`.
@@ -269,9 +276,9 @@ class BudgetLedger:
             raise self._refusal(book, guarantee)
 
     def affords(self, guarantee: Guarantee) -> bool:
-        """Whether `charge` would accept the guarantee now; nothing is recorded.
+        """Return whether `charge` would accept ``guarantee`` now; record nothing.
 
-        Another process may spend that budget before this one charges it.
+        Another process may spend the budget before this one charges it.
 
         Parameters
         ----------
@@ -285,7 +292,7 @@ class BudgetLedger:
         Raises
         ------
         ValueError
-            If the guarantee is for another adjacency or unit than what was charged before.
+            If the adjacency or unit differs from that of earlier charges.
         """
         _, guarantee = _checked(guarantee, None)
         return self._accepts(self._run(self._read), guarantee, None, None)
@@ -317,8 +324,8 @@ class BudgetLedger:
             is_accepted = self._accepts(book, guarantee, stream, continues)
             if stream is not None and file.has_version(db, stream, row["version"]):
                 raise ValueError(
-                    "version must be one that the stream never had: copies that stood there "
-                    f"could go on once more; got {version!r}."
+                    "version must differ from all earlier versions of the stream, so that old "
+                    f"copies cannot continue; got {version!r}."
                 )
             if is_accepted:
                 file.append(db, book, **row)
@@ -348,13 +355,14 @@ class BudgetLedger:
             stored, body = dict(book.of(self.part).streams).get(stream, (None, None))
             if stored != (None if continues is None else view.version_text(continues)):
                 raise StaleStreamError(
-                    "Another copy of this stream has gone on, or began elsewhere: this ledger "
-                    "does not have the version that the release continues. Nothing was charged."
+                    "Another copy of this stream has gone on, or the stream began with another "
+                    "ledger: this ledger does not have the version to continue. Nothing was "
+                    "charged."
                 )
             if body is not None and not covers(guarantee, file.parse(body)):
                 raise ValueError(
-                    "The guarantee of a stream covers all its releases and does not get smaller; "
-                    f"got {guarantee} Before: {file.parse(body)}"
+                    "guarantee must cover all earlier releases of the stream; "
+                    f"got {guarantee} Earlier guarantee: {file.parse(body)}"
                 )
         return self._bears_also(book, guarantee, stream)
 
@@ -379,17 +387,17 @@ class BudgetLedger:
 
     def _refusal(self, book: file.Book, guarantee: Guarantee) -> BudgetExceededError:
         lacks_delta = self.delta == 0.0 and guarantee.epsilon_at(0.0) == math.inf
-        advice = "Ask for less, or use data that are not charged yet."
+        advice = "Use a smaller epsilon, or data that are not charged yet."
         if lacks_delta:
-            advice = "This ledger has delta=0 and takes pure guarantees only: fit with delta=0."
+            advice = "This ledger has delta=0 and accepts pure guarantees only: fit with delta=0."
         asked = guarantee.delta if isinstance(guarantee, ApproxDP) else 0.0
         return BudgetExceededError(
             f"Asked: {guarantee._claim()}. {self._balance(book, asked)} {advice} Nothing was "
-            f"charged. The charge in full: {guarantee}"
+            f"charged. Full guarantee: {guarantee}"
         )
 
     def history(self) -> list[LedgerRecord]:
-        """List all charges as `LedgerRecord`, oldest first."""
+        """Return all charges as a list of `LedgerRecord`, oldest first."""
         return self._records()[1]
 
     def _records(self, newest: int | None = None) -> tuple[file.Book, list[LedgerRecord]]:
@@ -402,9 +410,9 @@ class BudgetLedger:
         return book, [one for one in records if self.part in (None, one.part) or one.part is None]
 
     def spent(self) -> ApproxDP:
-        """Compose all charges into an `ApproxDP` at the delta of the budget.
+        """Return the composition of all charges as an `ApproxDP` at the delta of the budget.
 
-        Where the ledger has parts, it is for a person of the part of whom most was told.
+        If the ledger has parts, the result is for the part with the largest total.
         """
         return self._spent_of(self._run(self._read))
 
@@ -414,12 +422,12 @@ class BudgetLedger:
         Parameters
         ----------
         delta : float in [0, 1), default=0.0
-            Delta of the guarantee that is asked for; 0 is pure.
+            Delta of the requested guarantee; 0 is pure.
 
         Returns
         -------
         ApproxDP
-            With ``epsilon=0, delta=0`` where nothing is left at ``delta``.
+            ``epsilon=0, delta=0`` if nothing is left at ``delta``.
         """
         probability(delta=delta)
         return self._remaining_of(self._run(self._read), delta)
@@ -449,8 +457,8 @@ class BudgetLedger:
         """Return ``work(db)`` of one transaction, and wait where another process has the file."""
         if self.path is None and (self._memory is None or self._pid != os.getpid()):
             raise RuntimeError(
-                "A ledger in memory belongs to the process that made it, and this is another "
-                "one (or the ledger is gone). Give it a path to share it: "
+                "A ledger in memory belongs to the process that created it: this is another "
+                "process, or the ledger was deleted. Use a path to share a ledger: "
                 "BudgetLedger('budget.db', epsilon, delta)."
             )
         deadline = time.monotonic() + _PATIENCE
@@ -461,7 +469,7 @@ class BudgetLedger:
                     file.check_size(self.path)
                 with transaction(self._place, mode, self._memory) as db:
                     if self._key and file.budget(db) != (self._key, self.epsilon, self.delta):
-                        raise ValueError(f"Another ledger has taken the place of {self.path}.")
+                        raise ValueError(f"Another ledger has replaced the file {self.path}.")
                     return work(db)
             except BusyError:
                 if time.monotonic() > deadline:
@@ -509,8 +517,8 @@ class BudgetLedger:
 
         spent = self._answer(book, "movers", find).epsilon
         return (
-            f" This is for a {known.unit} that stays in one of {len(book.parts)} parts; if it "
-            f"could move to another, epsilon={spent:.6g} would be spent."
+            f" This holds for a {known.unit} that stays in one of {len(book.parts)} parts; for "
+            f"one that could move to another, epsilon={spent:.6g} would be spent."
         )
 
     def _summary(self) -> view.LedgerSummary:
@@ -578,6 +586,8 @@ def _checked(guarantee: Guarantee, stream: str | None) -> tuple[str, Guarantee]:
     if not isinstance(guarantee, Guarantee):
         raise TypeError(f"guarantee must be a Guarantee such as ApproxDP; got {guarantee!r}.")
     if stream is not None and (not isinstance(stream, str) or stream in ("", file.INCREMENT)):
-        raise ValueError("stream must be None or the random name of a stream.")
+        raise ValueError(
+            f"stream must be None or the random name of a stream; got {short_repr(stream)}."
+        )
     body = file.to_json(guarantee)
     return body, file.parse(body)

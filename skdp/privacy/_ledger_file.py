@@ -1,4 +1,4 @@
-"""The file of a `BudgetLedger`: what makes it, what it holds, and whether it is whole."""
+"""SQLite file of a `BudgetLedger`: creation, content and integrity checks."""
 
 import errno
 import hashlib
@@ -215,7 +215,7 @@ def create(path: str, epsilon: float, delta: float, mode: int) -> None:
     except OSError as error:
         if not folder.is_dir():
             raise FileNotFoundError(missing(path)) from error
-        raise OSError(f"The ledger {path} cannot be made: {error.strerror}.") from error
+        raise OSError(f"The ledger {path} cannot be created: {error.strerror}.") from error
     os.close(handle)
     try:
         with transaction(Place(name), "IMMEDIATE") as db:
@@ -269,8 +269,8 @@ def check_size(path: str) -> None:
             time.sleep(0.01)
     if size == 0:
         raise ValueError(
-            f"{path} is empty and is not a ledger; if it was one, its charges are lost. A ledger "
-            "is made only where there is no file."
+            f"{path} is empty and is not a ledger; if it was one, its charges are lost. A new "
+            "ledger needs a path without a file."
         )
 
 
@@ -278,7 +278,7 @@ def check_file(db: Connection, path: object) -> None:
     """Refuse what is no ledger, of a newer version, or damaged."""
     application, version = (_pragma(db, name) for name in ("application_id", "user_version"))
     if application != _APPLICATION or version not in _ROWS:
-        raise ValueError(f"{path} is not a ledger, or one of a newer version of skdp.")
+        raise ValueError(f"{path} is not a ledger, or needs a newer version of skdp.")
     if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
         raise ValueError(f"{path} is damaged.")
 
@@ -400,7 +400,7 @@ def read(db: Connection, known: Book | None = None, *, anew: bool = False) -> Bo
 
 
 def rows(db: Connection, newest: int | None = None) -> list[tuple]:
-    """All charges, or the ``newest`` ones, as they stand in the file, oldest first."""
+    """Return all charges of the file, or the ``newest`` ones, oldest first."""
     last = db.execute("SELECT COALESCE(MAX(id), 0) FROM charge").fetchone()[0]
     after = 0 if newest is None else max(0, last - newest)
     return list(_select(db, _pragma(db, "user_version"), after))
@@ -446,8 +446,8 @@ def _digest(before: bytes, row: Sequence[Any]) -> bytes:
 
 def _not_the_same(seen: Book) -> str:
     return (
-        f"The ledger is not what it was at charge {seen.last}: an older copy of the file, or an "
-        "edited one, has taken its place. What was charged since is lost in it; put the file back."
+        f"The ledger file differs from its state at charge {seen.last}: an older or edited copy "
+        "has replaced it. This copy lacks the later charges; restore the original file."
     )
 
 

@@ -1,4 +1,4 @@
-"""A ledger as people see it: text that can neither steer a terminal nor turn a line around."""
+"""Text and HTML views of a ledger, safe from terminal control characters."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -20,9 +20,9 @@ Version = str | int | tuple[str | int, ...]
 class LedgerRecord:
     """One accepted charge of a `BudgetLedger`, with its time in UTC.
 
-    Of a stream, ``guarantee`` covers all its releases up to ``version``, and only the entry that
-    no later one replaced (``is_replaced``) counts. ``team`` is the label of the ledger that was
-    charged, and ``part`` the key of the partition, None for all people.
+    For a stream, ``guarantee`` covers all its releases up to ``version``. Only its latest entry
+    counts; earlier entries have ``is_replaced=True``. ``team`` is the label of the charged
+    ledger. ``part`` is the key of the partition, None for all people.
     """
 
     id: int
@@ -62,7 +62,7 @@ def records_of(rows: Iterable[tuple], book: Book) -> list[LedgerRecord]:
 
 
 def version_text(version: Version | None) -> str:
-    """A version as the file has it."""
+    """Return a version as stored in the file."""
     return json.dumps(version, allow_nan=False)
 
 
@@ -274,9 +274,9 @@ def as_text(title: str, records: list[LedgerRecord], n_charges: int, balance: st
 def as_html(title: str, records: list[LedgerRecord], told: LedgerSummary, balance: str) -> str:
     """View of a ledger for notebooks."""
     # The first charge fixes who is counted.
-    counts = f"Counted is what is told about one {told.spent.unit}, {told.spent.adjacency}."
+    counts = f"Charges protect one {told.spent.unit}, {told.spent.adjacency}."
     left = [(f"{one.delta:.6g}", accepted(one.epsilon)) for one in told.left]
-    caption = "What one more charge may have at most"
+    caption = "Largest possible next charge"
     head, *rows = _rows(records[-SHOWN:], max(0, len(records) - SHOWN))
     return card(
         title,

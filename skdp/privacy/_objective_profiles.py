@@ -12,18 +12,19 @@ from skdp.privacy._guarantees import Guarantee, gaussian_delta
 
 @dataclass(frozen=True)
 class JointLogisticDP(Guarantee):
-    """Privacy of binary logistic objective perturbation when one record is added or removed.
+    """Guarantee of binary logistic objective perturbation when adding or removing one record.
 
-    The loss is at most ``M(Z) = max_t log(1 + t (1 - t) ratio) + t mu Z + t^2 mu^2 / 2`` with a
-    standard normal ``Z`` and the slope ``t`` up to ``cap``: curvature and slope of one point.
+    The privacy loss is at most
+    ``M(Z) = max_t log(1 + t (1 - t) ratio) + t mu Z + t^2 mu^2 / 2``, where ``Z`` is standard
+    normal and the slope ``t`` is at most ``cap``. Curvature and slope are those of one point.
 
     Parameters
     ----------
     ratio : float
-        Squared norm bound of a row over the penalty.
+        Squared row-norm bound divided by the penalty.
 
     mu : float
-        Norm bound of a row over the standard deviation of the noise.
+        Row-norm bound divided by the standard deviation of the noise.
 
     cap : float, default=1.0
         Largest slope.
@@ -33,10 +34,10 @@ class JointLogisticDP(Guarantee):
 
     Notes
     -----
-    ``M`` is convex in ``Z`` (a maximum of straight lines), so that straight lines between
-    grid points bound it from above and each piece integrates in closed form. For
+    ``M`` is a maximum of straight lines, hence convex in ``Z``. Linear interpolation between
+    grid points bounds it from above, and each piece integrates in closed form. For
     ``ratio <= epsilon`` the result is the profile of the plain Gaussian mechanism: the
-    determinant is free.
+    determinant costs nothing.
     """
 
     ratio: float
@@ -101,11 +102,11 @@ def _pieces(ratio: float, mu: float, cap: float) -> tuple[np.ndarray, ...]:
 
 @dataclass(frozen=True)
 class ShiftedGaussianDP(Guarantee):
-    """Privacy loss at most ``shift + max(0, V_1, V_2, ...)`` with Gaussian ``V``.
+    """Guarantee with privacy loss at most ``shift + max(0, V_1, V_2, ...)``, ``V`` Gaussian.
 
-    The guarantee of objective perturbation with Gaussian noise: ``shift`` bounds the change
-    of curvature, and each ``V ~ N(mu^2/2, mu^2)`` is the loss of one way in which the
-    gradient of a record can move.
+    It is the guarantee of objective perturbation with Gaussian noise. ``shift`` bounds the
+    change of curvature. Each ``V ~ N(mu^2/2, mu^2)`` is the loss for one possible change of the
+    gradient of a record.
 
     Parameters
     ----------
@@ -120,8 +121,8 @@ class ShiftedGaussianDP(Guarantee):
     Notes
     -----
     By a union bound ``delta(epsilon)`` is at most the sum of ``count`` times the Gaussian
-    profiles at ``epsilon - shift``. Below ``shift`` the profile continues as a straight line
-    in ``exp(epsilon)``, the profile of a loss that never falls below ``shift``.
+    profiles at ``epsilon - shift``. Below ``shift`` the profile is linear in ``exp(epsilon)``,
+    as for a loss that is never below ``shift``.
     """
 
     shift: float

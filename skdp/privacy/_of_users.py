@@ -1,4 +1,4 @@
-"""What a guarantee for one record promises to a user who has several."""
+"""User-level guarantees from record-level guarantees, by group privacy."""
 
 import math
 from contextlib import suppress
@@ -22,32 +22,32 @@ _SOURCE = "group privacy: Dwork and Roth 2014, theorem 2.2; Dong, Roth and Su 20
 
 @plain_arguments
 def user_guarantee(guarantee: Guarantee, max_rows: int) -> Guarantee:
-    """Guarantee for users, of a release that protects one record, if each user has few of them.
+    """Convert a record-level guarantee to a user-level one, for a bounded number of rows each.
 
-    That is the factor which :func:`~skdp.preprocessing.bound_contributions` costs: neighbours in
-    all rows of a user are ``max_rows`` neighbours in one row apart.
+    This is the cost of :func:`~skdp.preprocessing.bound_contributions`: replacing all rows of a
+    user is a chain of ``max_rows`` changes of one row.
 
     Parameters
     ----------
     guarantee : Guarantee
-        Of any kind, for one record.
+        Guarantee of any class for one record.
 
     max_rows : int
-        Largest number of records that a user has, public.
+        Public maximum number of records per user.
 
     Returns
     -------
     Guarantee
-        With the unit "user". A pure epsilon, the mu of Gaussian noise and the ranges of selections
-        are ``max_rows`` times as large, the rho of zero-concentrated privacy by its square.
-        A point ``(epsilon, delta)`` keeps its delta where what is proven behind it has one for
-        the larger epsilon; otherwise delta is larger by
-        ``1 + exp(epsilon) + ... + exp((max_rows - 1) epsilon)``. The adjacency stays.
+        Guarantee with the unit "user" and the same adjacency. A pure epsilon, the mu of Gaussian
+        noise and the ranges of selections are multiplied by ``max_rows``, the rho of
+        zero-concentrated privacy by its square. A point ``(epsilon, delta)`` keeps its delta if
+        its refined guarantee proves it at the larger epsilon. Otherwise delta is multiplied by
+        ``1 + exp(epsilon) + ... + exp((max_rows - 1) epsilon)``.
 
     Raises
     ------
     NoConversionError
-        If nothing is left of the guarantee for so many rows.
+        If no guarantee is proven for ``max_rows`` rows.
 
     References
     ----------

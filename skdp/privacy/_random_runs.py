@@ -26,18 +26,18 @@ from skdp.privacy._guarantees import (
 
 @dataclass(frozen=True)
 class RandomRunsDP(Guarantee):
-    """The best of K runs of one mechanism, each with its score, for K from a public law.
+    """Guarantee of the best of K scored runs of one mechanism, with K from a public law.
 
-    Only the best run and its score are released: neither K nor any other run.
+    Only the best run and its score are released. K and the other runs stay private.
 
     Parameters
     ----------
     run : Guarantee
-        What one run and its score satisfy together.
+        Joint guarantee of one run and its score.
 
     eta : float, larger than -1
         Shape of the law of K, a truncated negative binomial. 1 is the geometric law, 0 the
-        logarithmic one. The smaller it is, the less the runs cost.
+        logarithmic one. A smaller ``eta`` costs less.
 
     gamma : float in (0, 1)
         P(K = k) is proportional to ``(1 - gamma)^k prod_{0 < l < k} (l + eta) / (l + 1)`` for
@@ -50,13 +50,13 @@ class RandomRunsDP(Guarantee):
     -----
     Let Q be the law of one run, F(y) the probability that a run is no better than y, and f the
     generating function of K. The winner has the density ``Q(y) f'(F(y))``. The derivative is
-    at most E[K], and of two of its values the ratio is that of ``gamma + (1 - gamma) v``, to the
-    power ``1 + eta``, with v the probability of a better run. Between neighbours v becomes at
-    most ``e^x v + delta_Q(x)``, so that the ratio is at most ``e^x`` where x is the larger of
-    itself and ``log(1 + (1 / gamma - 1) delta_Q(x))``. Hence
-    ``delta(e + (1 + eta) x) <= E[K] delta_Q(e)``, for every kind of neighbours. Runs with equal
-    scores are alike: which of them wins may be the first. A pure run costs ``2 + eta`` times its
-    epsilon, however many runs there are.
+    at most E[K]. The ratio of two of its values is the ratio of the values of
+    ``gamma + (1 - gamma) v`` to the power ``1 + eta``, where v is the probability of a better
+    run. Between neighbours v becomes at most ``e^x v + delta_Q(x)``. The ratio is therefore at
+    most ``e^x`` where x is the larger of itself and ``log(1 + (1 / gamma - 1) delta_Q(x))``.
+    Hence ``delta(e + (1 + eta) x) <= E[K] delta_Q(e)``, for either adjacency. Among runs with
+    equal scores, the first may win. A pure run costs ``2 + eta`` times its epsilon for any
+    number of runs.
 
     References
     ----------
@@ -91,7 +91,7 @@ class RandomRunsDP(Guarantee):
 
     @property
     def n_runs_mean(self) -> float:
-        """Mean of K."""
+        """Mean number of runs."""
         return random_runs_mean(self.eta, self.gamma)
 
     def _profile(self, epsilon: np.ndarray) -> np.ndarray:
@@ -138,7 +138,7 @@ class RandomRunsDP(Guarantee):
 
 
 def random_runs_gamma(n_runs_mean: float, eta: float) -> float:
-    """``gamma`` of `RandomRunsDP` at which the number of runs has a mean, rounded up.
+    """Return the ``gamma`` of `RandomRunsDP` for a given mean number of runs.
 
     Parameters
     ----------
@@ -149,6 +149,7 @@ def random_runs_gamma(n_runs_mean: float, eta: float) -> float:
     Returns
     -------
     float
+        Rounded up.
 
     Examples
     --------
@@ -157,12 +158,10 @@ def random_runs_gamma(n_runs_mean: float, eta: float) -> float:
     (0.1, 0.0269)
     """
     if not 1.0 < n_runs_mean < 1e6:
-        raise ValueError(f"n_runs_mean must be larger than 1, below 1e6; got {n_runs_mean!r}.")
+        raise ValueError(f"n_runs_mean must be between 1 and 1e6; got {n_runs_mean!r}.")
     low, high = 1e-300, 1 - 2.0**-53
     if random_runs_mean(eta, low) <= n_runs_mean:
-        raise ValueError(
-            f"n_runs_mean must be one that the law with eta={eta!r} has; got {n_runs_mean!r}."
-        )
+        raise ValueError(f"n_runs_mean must be attainable with eta={eta!r}; got {n_runs_mean!r}.")
     while low < (middle := math.sqrt(low * high)) < high:
         is_more = random_runs_mean(eta, middle) > n_runs_mean
         low, high = (middle, high) if is_more else (low, middle)
@@ -170,7 +169,7 @@ def random_runs_gamma(n_runs_mean: float, eta: float) -> float:
 
 
 def random_runs_mean(eta: float, gamma: float) -> float:
-    """Mean number of runs of `RandomRunsDP`.
+    """Return the mean number of runs of `RandomRunsDP`.
 
     Parameters
     ----------
@@ -206,23 +205,23 @@ def _ratio(run: Guarantee, gamma: float) -> float:
 
 @dataclass(frozen=True)
 class ParallelDP(Guarantee):
-    """The worst of several cases, of which one holds for each record; made by `parallel`.
+    """Worst of several guarantees, one of which applies to each record; made by `parallel`.
 
     Parameters
     ----------
     cases : tuple of Guarantee
-        What all releases together satisfy for the records of one block, for each block.
+        For each block, the joint guarantee of all releases for its records.
 
     adjacency, unit, mechanism, source, caveats
         See `Guarantee`.
 
     Notes
     -----
-    The profile is the largest of those of the cases. What a record truly loses is convex in
-    ``exp(epsilon)``, hence below the greatest convex function under that profile. This belongs to
-    a pair of distributions, no harder to tell than the data sets of any case, by which it composes
-    with other guarantees. Two compositions of the same blocks cost
-    less block by block: ``parallel([compose([a, c]), compose([b, d])])`` is at most
+    The profile is the maximum of the profiles of the cases. The true profile of a record is
+    convex in ``exp(epsilon)``, hence below the greatest convex function under that maximum. This
+    function is the profile of a pair of distributions that dominates every case. The pair is
+    used to compose with other guarantees. Composing block by block costs less:
+    ``parallel([compose([a, c]), compose([b, d])])`` is at most
     ``compose([parallel([a, b]), parallel([c, d])])``.
 
     References
@@ -273,11 +272,11 @@ class ParallelDP(Guarantee):
         return replace(self, mechanism="", source="", unit=unit, caveats=(), cases=tuple(cases))
 
     def to_zcdp(self) -> ZCDP:
-        """Convert where each case converts: the largest rho."""
+        """Convert to `ZCDP` if every case converts: the largest rho."""
         return ZCDP(max(case.to_zcdp().rho for case in self.cases), **self._context())
 
     def to_gdp(self) -> GaussianDP:
-        """Convert where each case converts: the largest mu."""
+        """Convert to `GaussianDP` if every case converts: the largest mu."""
         return GaussianDP(max(case.to_gdp().mu for case in self.cases), **self._context())
 
     def _of_replacing(self) -> Guarantee:
@@ -298,24 +297,23 @@ class ParallelDP(Guarantee):
 
 
 def parallel(guarantees: Iterable[Guarantee]) -> Guarantee:
-    """Guarantee of releases from blocks of rows, where each record is in one block.
+    """Compose guarantees of releases from disjoint blocks of rows (parallel composition).
 
-    Which block a record is in must follow from public numbers, such as its position, or from the
-    record alone, such as a key of it under add-remove neighbours. A release that reads several
-    blocks belongs to the guarantee of each of them: compose the releases of each block first, then
-    call this.
+    The block of a record must follow from public numbers, such as its position, or from the
+    record alone, such as its key under add-remove neighbours. A release that reads several
+    blocks counts for each of them: first compose the releases of each block, then call this.
 
     Parameters
     ----------
     guarantees : iterable of Guarantee
-        For each block what all releases together satisfy for a record of it. At least one; all
+        For each block, the joint guarantee of all releases for its records. At least one, all
         with the same adjacency and unit.
 
     Returns
     -------
     Guarantee
-        The largest if all are Gaussian, or all pure points, and else one whose profile is the
-        largest of theirs. It has the caveats of all.
+        The largest guarantee if all are Gaussian or all are pure points. Otherwise a guarantee
+        whose profile is the maximum of their profiles. It has the caveats of all.
 
     References
     ----------
@@ -329,7 +327,7 @@ def parallel(guarantees: Iterable[Guarantee]) -> Guarantee:
     >>> parallel([ApproxDP(0.3), ApproxDP(0.5)]).epsilon
     0.5
 
-    Fits read a block, a choice among them another one, and a last fit reads both:
+    Fits use one block, the choice among them another, and the last fit uses both:
 
     >>> last = GaussianDP(0.2)
     >>> fits, choice = GaussianDP(0.1), BoundedRangeDP((0.25,))

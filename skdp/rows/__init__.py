@@ -1,4 +1,4 @@
-"""Rows: checks, blocks, features of bounded norm, and sums with a certified error."""
+"""Row handling: validation, blocks, features of bounded norm, and sums with certified error."""
 
 from skdp.rows._features import (
     KERNELS,

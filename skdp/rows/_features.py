@@ -1,7 +1,7 @@
-"""Kernels, and feature maps of bounded norm that stand in for them.
+"""Kernels, and feature maps of bounded norm that approximate them.
 
-A map is drawn without a look at the data, so that it is public; what is fitted on top of it is
-a vector of fixed length, which can be released as a whole.
+A feature map is drawn independently of the data and is public. A model on it is a vector of fixed
+size, which can be released as a whole.
 """
 
 import math
@@ -35,8 +35,8 @@ def check_kernel(kernel, gamma, nu):
     one_of(KERNELS, kernel=kernel)
     if isinstance(gamma, str):
         raise ValueError(
-            "gamma must be a positive number, chosen without a look at the data; "
-            f"got {short_repr(gamma)}."
+            "gamma must be a positive number, chosen without looking at the data; got "
+            f"{short_repr(gamma)}."
         )
     positive(gamma=gamma)
     between(1e-30, 1e30, gamma=gamma)
@@ -45,18 +45,18 @@ def check_kernel(kernel, gamma, nu):
 
 
 def automatic_gamma(kernel, n_features_in, *, sparse_rows=False):
-    """Width of a kernel by the kind of its rows, which is public: no number in them decides.
+    """Return a default kernel coefficient that does not depend on the data.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "matern"}
 
     n_features_in : int
-        Length d of a row.
+        Number of columns d.
 
     sparse_rows : bool, default=False
-        Rows of a sparse matrix are taken for rows of norm 1 with few entries that are not zero,
-        as of text; others for rows in ``[-1, 1]^d``.
+        Rows of a sparse matrix are assumed to have norm 1 and few nonzero entries, as for text;
+        other rows are assumed to be in ``[-1, 1]^d``.
 
     Returns
     -------
@@ -66,14 +66,14 @@ def automatic_gamma(kernel, n_features_in, *, sparse_rows=False):
 
     Notes
     -----
-    Two rows of the cube are as far apart as their columns together: squared distances and
-    distances in l1 norm grow with d. A column that is uniform on [-1, 1] adds 2/3 to either, so
-    that "rbf" is ``exp(-2)`` at the distance of two uniform rows; one that uses a fifth of its
-    range adds a twentieth of that. On nine sets of public bounds squared distances were typically
-    ``d/11`` to ``2d/3``, and "rbf" 0.15 to 0.77. Wider kernels are told apart too little, and
-    narrower ones need more directions than noise allows. Unit rows have a squared distance
-    of 2 at most where no entry is negative, and about that where they share few: "rbf" is ``1/e``
-    there. The l1 norm of a unit row is at most ``sqrt(d)``.
+    In the cube, squared distances and l1 distances are sums over columns and grow with d. A column
+    that is uniform on [-1, 1] adds 2/3 to either, so "rbf" is ``exp(-2)`` at the distance of two
+    uniform rows; a column that uses a fifth of its range adds a twentieth of that. On nine data
+    sets with public bounds, squared distances were typically ``d/11`` to ``2d/3``, and "rbf" 0.15
+    to 0.77. Wider kernels distinguish rows too little, and narrower ones need more directions than
+    the noise allows. Unit rows without negative entries have squared distances of at most 2, and
+    close to 2 if they share few entries: "rbf" is then ``1/e``. The l1 norm of a unit row is at
+    most ``sqrt(d)``.
 
     Examples
     --------
@@ -96,13 +96,13 @@ def automatic_gamma(kernel, n_features_in, *, sparse_rows=False):
 
 
 def kernel_matrix(kernel, X, Y=None, *, gamma, nu=1.5):
-    """Values of a kernel at all pairs of rows.
+    """Compute a kernel at all pairs of rows.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "matern", "linear"}
         ``exp(-gamma ||x-y||^2)``; ``exp(-gamma ||x-y||_1)``; the Matérn kernel of length scale
-        ``1/gamma``; and ``<x, y>``, which ``gamma`` leaves alone.
+        ``1/gamma``; and ``<x, y>``, which ignores ``gamma``.
 
     X : {ndarray, CSR matrix or array} of shape (n, d)
 
@@ -138,7 +138,7 @@ def kernel_matrix(kernel, X, Y=None, *, gamma, nu=1.5):
 
 
 def kernel_error(n_features_in, kappa=1.0):
-    """Bound on the rounding error of an entry of `kernel_matrix`, for rows of any size.
+    """Return a bound on the rounding error of an entry of `kernel_matrix`.
 
     Parameters
     ----------
@@ -150,23 +150,23 @@ def kernel_error(n_features_in, kappa=1.0):
     Returns
     -------
     float
-        An error of a distance is relative, and ``t |h'(t)|`` is below one for each kernel
-        ``h(t)``; evaluating ``h`` adds a few units in the last place.
+        Bound for rows of any size. The error of a distance is relative, and ``t |h'(t)|`` is below
+        one for each kernel ``h(t)``; evaluating ``h`` adds a few units in the last place.
     """
     return 2 * UNIT_ROUNDOFF * (n_features_in + 32) * kappa**2
 
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
-    """Pairs of cosines and sines of random frequencies.
+    """Random Fourier features: cosines and sines of random frequencies.
 
     ``phi(x) = (cos <w_1, x>, ..., cos <w_D, x>, sin <w_1, x>, ..., sin <w_D, x>) / sqrt(D)`` has
-    norm one for every ``x``, so that no row needs to be clipped for the sake of privacy.
+    norm one for every ``x``, so no row needs clipping for privacy.
 
     Parameters
     ----------
     frequencies : ndarray of shape (n_frequencies, n_features_in)
-        Public: drawn from the law that belongs to the kernel, independent of the data.
+        Public: drawn from the spectral distribution of the kernel, independently of the data.
 
     References
     ----------
@@ -187,7 +187,7 @@ class FourierFeatures:
 
     @property
     def attributes(self):
-        """What is public of an estimator on these features."""
+        """Public attributes of an estimator on these features."""
         return {"frequencies_": self.frequencies}
 
     @property
@@ -202,9 +202,9 @@ class FourierFeatures:
 
     @cached_property
     def x_step(self):
-        """Power of two that entries of a row are rounded to a multiple of.
+        """Power of two; entries of a row are rounded to multiples of it.
 
-        It moves a phase by less than 1e-4 typically.
+        Rounding changes a phase by less than 1e-4 typically.
         """
         typical = float(np.median(np.abs(self.frequencies)))
         finest = 2.0 ** (math.floor(-math.log2(typical)) - 13)
@@ -213,7 +213,7 @@ class FourierFeatures:
 
     @property
     def x_limit(self):
-        """Largest absolute entry of a row; larger ones are cut."""
+        """Largest absolute entry of a row; larger ones are clipped."""
         return self.x_step * 2.0**self._x_bits
 
     @property
@@ -271,7 +271,7 @@ class FeatureFunction:
     coef : ndarray of shape (n_components,) or (n_outputs, n_components)
 
     intercept : float or ndarray of shape (n_outputs,), default=None
-        What is added to every value. None adds nothing.
+        Constant added to every value. None adds nothing.
     """
 
     features: Any
@@ -280,14 +280,14 @@ class FeatureFunction:
 
     @property
     def attributes(self):
-        """What is public of an estimator that predicts with it."""
+        """Public attributes of an estimator that predicts with this function."""
         attributes = {"coef_": self.coef, **self.features.attributes}
         return (
             attributes if self.intercept is None else {**attributes, "intercept_": self.intercept}
         )
 
     def answer(self, X):
-        """Values at rows, a block of them at a time.
+        """Compute the values at rows, block by block.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ def fourier_features(
     n_features_in : int
 
     n_components : int
-        Length of a row of features, even.
+        Number of features; even.
 
     gamma : float
 
@@ -324,12 +324,13 @@ def fourier_features(
         Smoothness of the Matérn kernel.
 
     orthogonal : bool, default=True
-        Draw directions in orthogonal groups, which lowers the variance of the approximation.
-        The law of the Laplacian kernel is not isotropic: its frequencies are independent.
+        Whether to draw directions in orthogonal groups, which lowers the variance of the
+        approximation. The spectral distribution of the Laplacian kernel is not isotropic: its
+        frequencies are independent.
 
     random_state : None, int, RandomState or Generator, default=None
-        Seed of the frequencies. They are public, so that any seed will do; that of the noise
-        must be another one.
+        Seed of the frequencies. They are public, so any seed is safe here; the noise must use a
+        different one.
 
     Returns
     -------
@@ -353,7 +354,7 @@ def fourier_features(
     check_kernel(kernel, gamma, nu)
     gamma = float(gamma)
     if kernel == "linear":
-        raise ValueError("kernel must not be 'linear' for Fourier features; rows do themselves.")
+        raise ValueError("kernel must not be 'linear' for Fourier features: use the rows.")
     if random_state is None:
         rng = np.random.default_rng()
     else:

@@ -32,11 +32,11 @@ def check_read(X):
     """Refuse what holds no rows yet: a path, and a query of polars that has not been run."""
     if isinstance(X, str | os.PathLike):
         raise ValueError(
-            "X must hold rows; got a path: open it, as by pyarrow.dataset.dataset or "
+            "X must hold rows; got a path: open it, for example with pyarrow.dataset.dataset or "
             "polars.scan_parquet."
         )
     if type(X).__name__ == "LazyFrame":
-        raise ValueError("X must hold rows, and a LazyFrame is a query: pass X.collect().")
+        raise ValueError("X must hold rows; got a LazyFrame, which is a query: pass X.collect().")
 
 
 def count_of_rows(X):
@@ -79,7 +79,7 @@ def check_names_differ(y, groups):
         raise ValueError(f"groups must name another column than y; got {short_repr(groups)}.")
 
 
-ROLES = {"y": "label or target", "groups": "id"}
+ROLES = {"y": "label or target", "groups": "ID"}
 
 
 def named_columns(X, y, groups, *, known=()):
@@ -93,7 +93,7 @@ def named_columns(X, y, groups, *, known=()):
     for role, name in named.items():
         if names is None or name not in names:
             raise ValueError(
-                f"{role} must hold one {ROLES[role]} a row, or be the name of a column of X; "
+                f"{role} must hold one {ROLES[role]} per row, or be the name of a column of X; "
                 f"got {short_repr(name)}."
             )
     taken = [X.column(n) if hasattr(X, "num_rows") else X[n] for n in named.values()]
@@ -128,8 +128,8 @@ def framed(X):
         found = narwhals.from_native(X, pass_through=True)
         if isinstance(found, narwhals.LazyFrame):
             raise ValueError(
-                f"X must hold rows, and a {type(X).__name__} of {home} is a query: collect it "
-                "into a frame before."
+                f"X must hold rows; got a {type(X).__name__} of {home}, which is a query: collect "
+                "it into a frame first."
             )
         return found.to_pandas() if isinstance(found, narwhals.DataFrame) else X
     return X
@@ -246,7 +246,7 @@ def without_values(what="X and y", *, counts=True):
     except Exception as error:
         kind, message = _told(error, what)
         if not counts and message.startswith("Found input variables with"):
-            message = "X and y must have as many rows."
+            message = "X and y must have the same number of rows."
         if not counts:
             # A check of scikit-learn asks for this message, and for a number or nothing in it.
             name = "" if "0 feature" in message else "n_samples"
@@ -275,7 +275,7 @@ def ours_as_they_are(*, counts=True):
 
 # The advice of scikit-learn is of estimators and imputers without a guarantee.
 _NAN = re.compile(r"(Input \w+ contains NaN\.)\n\w+ does not accept missing values")
-_IMPUTE = "DPSimpleImputer replaces missing values by a stated one, or learns one within a budget."
+_IMPUTE = "DPSimpleImputer replaces missing values by a constant or by a privately learned value."
 
 
 def _told(error, what):
@@ -288,8 +288,8 @@ def _told(error, what):
     for start, sentence in _TOLD:
         if re.match(start, text):
             sentence += _RESHAPE if "2D" in sentence else ""
-            return ValueError, f"{sentence}: {what} must hold real numbers, one row a sample."
-    return ValueError, f"{what} must be arrays of real numbers, and y one label or target a row."
+            return ValueError, f"{sentence}: {what} must hold real numbers, one row per sample."
+    return ValueError, f"{what} must be arrays of real numbers, and y one label or target per row."
 
 
 def checked_rows(estimator, X, *, reset=False, **options):
@@ -394,8 +394,8 @@ def _well_formed(X, dtype):
         check_read(X)
         if in_memory(X, None, None) is None:
             raise ValueError(
-                f"X must hold rows in memory here, and a {type(X).__name__} is read block by "
-                "block: the guide says which estimators do that."
+                f"X must hold rows in memory here; got a {type(X).__name__}, which is read block "
+                "by block: the guide lists the estimators that support this."
             )
         check_unmasked(X, "X")
         if dtype is not object:
@@ -419,7 +419,7 @@ def _well_formed(X, dtype):
                     raise ValueError
     except (IndexError, ValueError):
         raise ValueError(
-            "X must be a well-formed sparse matrix: its indices and pointers do not fit its shape."
+            "X must be a valid sparse matrix: its indices and pointers do not fit its shape."
         ) from None
     return X
 
@@ -461,7 +461,7 @@ def real_targets(y):
         raise ValueError(f"y must hold numbers; got an array of dtype {y.dtype}.")
     y = y.astype(np.float64)
     if not np.isfinite(y).all():
-        raise ValueError("y must be finite, and none of its targets missing.")
+        raise ValueError("y must be finite, without missing targets.")
     return y
 
 
@@ -475,7 +475,7 @@ def _check_no_times(X):
     """Refuse dates and durations among numbers, of which a missing one would be a number."""
     if any(str(dtype).lower().startswith(_TIMES) for dtype in set(_dtypes_of(X))):
         raise ValueError(
-            "X must hold real numbers, and no dates or durations: make numbers of them."
+            "X must hold real numbers, not dates or durations: convert them to numbers."
         )
 
 
@@ -502,7 +502,7 @@ def check_present(y):
             return
         y = y.ravel()
     if any(is_missing(label) for label in y):
-        raise ValueError("y must not lack a label; Input y contains NaN or None.")
+        raise ValueError("y must not have missing labels; Input y contains NaN or None.")
 
 
 def is_missing(label):

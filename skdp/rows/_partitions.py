@@ -180,8 +180,8 @@ class PartitionedRows(SourceRows):
         self._partitions = partitions
         if partitions.n_rows != rows.shape[0]:
             raise ValueError(
-                "X must stay as it is during a fit: its partitions have another number of rows "
-                "than it gives."
+                "X must not change during a fit: its partitions have a different number of rows "
+                "than its blocks."
             )
 
     def partial_sums(

@@ -265,7 +265,7 @@ class SourceFrame:
         for rows in self.frames():
             if issparse(rows):
                 raise ValueError(
-                    "sparse must be False in what prepares rows of a source: these are dense."
+                    "sparse must be False in preprocessing of rows of a source, which are dense."
                 )
             yield rows if columns is None else rows[list(columns)]
 

@@ -1,7 +1,7 @@
-"""Rows that are read block by block, several times: files, queries and partitions.
+"""Row sources that are read block by block, several times: files, queries and partitions.
 
-Whatever they come from, rows are cut at the same places, counted from the first one. So sums over
-blocks, and a fit that is made of these, are the same to the bit.
+Rows are cut at the same positions for every kind of source. Sums over blocks, and fits computed
+from them, are therefore identical to the bit.
 """
 
 import importlib
@@ -43,15 +43,15 @@ _FEW = 64  # rows whose columns are in the nearest cache
 
 @runtime_checkable
 class RowSource(Protocol):
-    """What can be read several times, block by block, in one order.
+    """Protocol of rows that can be read several times, block by block, in one order.
 
-    A ``fit`` that says so takes one in place of ``X``, and so do predictions. It may be of your
-    own making: an object with these two members.
+    Many ``fit`` and prediction methods accept one instead of ``X``, as documented. Any object with
+    these two members is a source.
 
     Attributes
     ----------
     column_names : list of str or None
-        None where columns have positions only.
+        Column names. None if columns only have positions.
 
     Examples
     --------
@@ -74,17 +74,17 @@ class RowSource(Protocol):
     column_names: list[str] | None
 
     def blocks(self, columns: list[str] | None = None) -> Iterator[Any]:
-        """Give all rows, a part at a time, in the order of every other call.
+        """Yield all rows, block by block, in the same order in every call.
 
         Parameters
         ----------
         columns : list of str, default=None
-            Which columns, in this order; None is all of them.
+            Columns to read, in this order; None reads all of them.
 
         Yields
         ------
         {ndarray, frame, Arrow table or batch} of shape (n_rows, n_columns)
-            Of any number of rows.
+            Block with any number of rows.
         """
         ...
 
@@ -118,10 +118,10 @@ class BlockSource:
 
 
 def row_source(rows: Any) -> RowSource:
-    """Rows of any kind as a `RowSource`.
+    """Make a `RowSource` from rows of any kind.
 
-    Estimators do it by themselves for what is not in memory: datasets of pyarrow, queries of
-    polars and DuckDB, frames of Dask and Spark. What is in memory they take as it is.
+    Estimators call this function for rows that are not in memory: pyarrow datasets, polars and
+    DuckDB queries, Dask and Spark frames. They use rows in memory directly.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ frame of Dask or Spark
     Raises
     ------
     ValueError
-        If they can be read only once, or their kind is not known.
+        If the rows can be read only once, or their kind is unknown.
 
     Examples
     --------
@@ -149,8 +149,8 @@ frame of Dask or Spark
     kind, home = type(rows).__name__, type(rows).__module__.partition(".")[0]
     if kind == "RecordBatchReader":
         raise ValueError(
-            "X must be read several times, and a RecordBatchReader is used up by one: give the "
-            "table, dataset or query that it reads."
+            "X must be readable several times; got a RecordBatchReader, which can be read once: "
+            "pass the table, dataset or query behind it."
         )
     if home == "polars" and kind == "LazyFrame":
         return _of_query(rows)
@@ -169,8 +169,8 @@ frame of Dask or Spark
     if hasattr(rows, "__arrow_c_stream__"):
         return _of_stream(rows)
     raise ValueError(
-        "X must be an array, a frame, an Arrow stream, a pyarrow Dataset, a frame of Dask or "
-        f"Spark, or have column_names and blocks; got a {short_repr(kind)}."
+        "X must be an array, a frame, an Arrow stream, a pyarrow Dataset, a Dask or Spark frame, "
+        f"or have column_names and blocks; got a {short_repr(kind)}."
     )
 
 
@@ -192,8 +192,8 @@ def partitions_of(source: Any, columns: Any, n_rows: int) -> Any:
     found = _partitions().Partitions(source, columns)
     if found.n_rows != n_rows:
         raise ValueError(
-            "X must stay as it is during a fit: its partitions have another number of rows "
-            "than it gives."
+            "X must not change during a fit: its partitions have a different number of rows than "
+            "its blocks."
         )
     return found
 
@@ -278,7 +278,7 @@ def _asked(block: Any, columns: Any) -> Any:
         return block
     elif set(columns) <= set(names):
         return block.select(columns) if hasattr(block, "num_rows") else block[columns]
-    raise ValueError("X must give blocks with the columns that are asked for.")
+    raise ValueError("X must give blocks with the requested columns.")
 
 
 @contextmanager
@@ -295,8 +295,8 @@ def unshown(kind: type[Exception]) -> Iterator[None]:
         name = type(error).__name__
     try:
         raise kind(
-            f"X must be readable, and its source raised {name}, whose message may hold values of "
-            "the data: read the source by itself to see it."
+            f"X must be readable, but its source raised {name}. The message may hold values of "
+            "the data: read the source directly to see it."
         ) from None
     except kind as told:
         told.__context__ = None  # tools that collect errors look there
@@ -364,7 +364,7 @@ def _frame_numbers(column: Any, name: Any) -> np.ndarray:
 
 def _no_block(block: Any) -> ValueError:
     return ValueError(
-        "X must give dense arrays, frames or Arrow tables as its blocks; got a "
+        "X must give blocks that are dense arrays, frames or Arrow tables; got a "
         f"{short_repr(type(block).__name__)}."
     )
 
@@ -372,8 +372,8 @@ def _no_block(block: Any) -> ValueError:
 def _no_number(name: Any, kind: Any) -> ValueError:
     column = "" if name is None else f" in the column {short_repr(name)}"
     return ValueError(
-        f"X must hold real numbers; got values of type {kind}{column}. A DPPipeline that begins "
-        "with make_private_preprocessor takes raw columns."
+        f"X must hold real numbers; got values of type {kind}{column}. A DPPipeline that starts "
+        "with make_private_preprocessor accepts raw columns."
     )
 
 
@@ -467,8 +467,8 @@ def checksum(block: np.ndarray) -> int:
 
 
 CHANGED = (
-    "X must stay as it is during a fit: rows of its source have changed since they were checked. "
-    "If it was charged, the ledger stays so, and nothing was fitted."
+    "X must not change during a fit: rows of its source have changed since they were checked. A "
+    "charge to the ledger stays, and nothing was fitted."
 )
 
 
@@ -612,8 +612,8 @@ class Companions:
             if isinstance(given, str):
                 if self.names is None or given not in self.names:
                     raise ValueError(
-                        f"{role} must hold one {ROLES[role]} a row, or be the name of a column of "
-                        f"X; got {short_repr(given)}."
+                        f"{role} must hold one {ROLES[role]} per row, or be the name of a column "
+                        f"of X; got {short_repr(given)}."
                     )
                 self._columns[role] = given
         self._labels, self._owners, self._targets = Codes(), Codes(), list[np.ndarray]()
@@ -659,8 +659,8 @@ class Companions:
             users = Users.of(self._groups, n_rows)
         if (np.diff(users.codes) < 0).any():
             raise ValueError(
-                "groups must come user by user in a source: sort its rows by them. Rows in memory "
-                "may have any order."
+                "groups must be sorted by user in a source: sort its rows by them. Rows in "
+                "memory may have any order."
             )
         return users
 
@@ -745,14 +745,14 @@ def _checked_numbers(source: Any, others: Companions, counts: bool) -> SourceRow
     """Rows of a source with their checksums, after a pass that checks them."""
     width: Any = None if others.names is None else len(others.features)
     if width == 0:
-        raise ValueError("X must have a column beside y and groups.")
+        raise ValueError("X must have a column other than y and groups.")
 
     def features() -> Iterator[np.ndarray]:
         for block in opened(source, others.wanted, ValueError):
             others.add(block)
             found = numbers(block if width is None else first_columns(block, width))
             if not found.shape[1]:
-                raise ValueError("X must have a column beside y and groups.")
+                raise ValueError("X must have a column other than y and groups.")
             checked_array(found, input_name="X")
             yield found
 

@@ -370,8 +370,8 @@ def refuse_rows(n_samples, most, adjacency, *, unit="record"):
         if unit == "user":
             what = "groups must name at most {} users"
         raise ValueError(
-            f"{what.format(most)} with these parameters: the rounding errors of longer sums are "
-            f"not certified{given}."
+            f"{what.format(most)} with these parameters: rounding errors of longer sums are not "
+            f"certified{given}."
         )
 
 

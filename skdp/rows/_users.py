@@ -309,7 +309,8 @@ class Participation:
                 " and ".join(sorted(kinds)) for kinds in (self.kinds, participants.kinds)
             )
             raise ValueError(
-                f"groups must hold ids of one kind in all calls, which were {before}; got {now}."
+                f"groups must hold IDs of one kind in all calls; earlier ones were {before}; got "
+                f"{now}."
             )
 
 
@@ -322,9 +323,9 @@ class LostParticipation(Participation):
 
 
 _ELSEWHERE = (
-    "groups cannot go on in this process: in how many calls each user has come is known where "
-    "the stream began, and is in no pickle. Go on there, or begin a stream with "
-    "user_calls='stated' and leave out who has come in max_calls_per_user calls."
+    "groups cannot continue in this process: the number of calls per user is known only where "
+    "the stream began and is not pickled. Continue there, or begin a stream with "
+    "user_calls='stated' and leave out users who were in max_calls_per_user calls."
 )
 _participations: "weakref.WeakValueDictionary[bytes, Participation]" = (
     weakref.WeakValueDictionary()
@@ -381,17 +382,17 @@ def checked_ids(groups: Any, n_samples: int) -> np.ndarray:
     if ids.shape != (n_samples,):
         got = f"an array of {ids.ndim} dimensions"
         if ids.ndim == 1:
-            got = "another number of ids than X has rows"
+            got = "a different number of IDs than X has rows"
         if isinstance(groups, str):
-            got = "text. If that is the name of a column, give the column: groups=X[name]"
-        raise ValueError(f"groups must hold one id a row, in one dimension; got {got}.")
+            got = "text. If that is a column name, pass the column: groups=X[name]"
+        raise ValueError(f"groups must hold one ID per row, in one dimension; got {got}.")
     # Numbers and times that are missing are not equal to themselves.
     is_object = ids.dtype.kind == "O"
     if any(map(is_missing, ids)) if is_object else not np.array_equal(ids, ids):
-        raise ValueError("groups must name the owner of every row; an id is missing.")
+        raise ValueError("groups must hold the user ID of every row; an ID is missing.")
     if ids.dtype.kind not in _KINDS + "fO":
         raise ValueError(
-            "groups must hold numbers, text or other ids; got an array of "
+            "groups must hold numbers, text or other IDs; got an array of "
             f"{short_repr(ids.dtype)}."
         )
     return ids
@@ -408,17 +409,16 @@ def unique_ids(ids: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         for row, one in enumerate(ids):
             if type(one).__hash__ is object.__hash__:
                 raise ValueError(
-                    "groups must hold ids that are equal where they name one user, as numbers and "
-                    f"text are; got objects of type {short_repr(type(one).__name__)}, each "
-                    "equal to "
-                    "itself alone."
+                    "groups must hold IDs that compare equal for the same user, such as numbers "
+                    f"or text; got objects of type {short_repr(type(one).__name__)}, each equal "
+                    "only to itself."
                 )
             number = known.setdefault(one, len(known))
             if number == len(first):
                 first.append(row)
             codes[row] = number
     except TypeError:
-        raise ValueError("groups must hold ids that can be hashed.") from None
+        raise ValueError("groups must hold hashable IDs.") from None
     return list(known), np.asarray(first, dtype=np.intp), codes
 
 
@@ -491,9 +491,7 @@ def _text(one: Any) -> str:
     elif isinstance(one, float) and one.is_integer():
         one = int(one)
     if type(one).__str__ is object.__str__ and type(one).__repr__ is object.__repr__:
-        raise ValueError(
-            "groups must hold numbers, text or other ids that have a text of their own."
-        )
+        raise ValueError("groups must hold numbers, text or other IDs with a text representation.")
     return str(int(one)) if isinstance(one, bool) else str(one)
 
 
@@ -680,8 +678,8 @@ def checked_weights(sample_weight: Any, n_samples: int, most: float) -> np.ndarr
     is_masked = np.ma.is_masked(sample_weight)
     if is_masked or weights.shape != (n_samples,) or not (weights >= 0.0).all():
         raise ValueError(
-            "sample_weight must hold one number a row, in one dimension, none of them negative, "
-            "missing or masked; got others. Of a column give its values, sample_weight=X[name]."
+            "sample_weight must hold one number per row, in one dimension, not negative, missing "
+            "or masked; got others. For a column, pass its values: sample_weight=X[name]."
         )
     return np.floor(np.minimum(weights / most, 1.0) * _FINEST_WEIGHT) / _FINEST_WEIGHT
 

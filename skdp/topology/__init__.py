@@ -1,4 +1,4 @@
-"""Who talks to whom in which round: public, and computed by every node without messages."""
+"""Public communication topologies and mixing matrices, computed by each node on its own."""
 
 from skdp.topology._named import TOPOLOGIES, make_topology
 from skdp.topology._schedule import MixingSchedule

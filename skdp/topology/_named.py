@@ -1,4 +1,4 @@
-"""Topologies by name, of a graph or of a matrix."""
+"""Topologies from names, graphs or matrices."""
 
 import itertools
 import math
@@ -37,44 +37,44 @@ _PAIRS_AT_ONCE = 2**20
 
 
 def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names=None):
-    """Topology from a name, a graph, a matrix, or mixing matrices of your own.
+    """Create a topology from a name, a graph, an adjacency matrix or mixing matrices.
 
     Parameters
     ----------
     topology : str, networkx graph, adjacency matrix, mixing matrices, callable or Topology
         - "ring";
-        - "grid": rows of ``ceil(sqrt(n_nodes))`` nodes, the last one may be shorter;
+        - "grid": rows of ``ceil(sqrt(n_nodes))`` nodes; the last row may be shorter;
         - "complete";
-        - "star": around node 0;
-        - "random_regular": everyone has 4 neighbours, by two random rings that share no link;
-          complete up to 5 nodes;
+        - "star": centred at node 0;
+        - "random_regular": each node has 4 neighbours, from two random rings without a common
+          link; complete up to 5 nodes;
         - "erdos_renyi": each pair is linked with probability ``min(1, 2 ln(n_nodes) / n_nodes)``,
-          drawn again until all are connected;
+          redrawn until the graph is connected;
         - "sparse", "medium", "dense": Topologies 1 to 3 of the paper, see the notes;
-        - an undirected networkx graph with ``n_nodes`` nodes. Nodes keep their numbers if
-          these are 0 to ``n_nodes - 1`` and are numbered in the order of the graph otherwise,
-          with its labels as their names if these are strings or integers;
+        - an undirected networkx graph with ``n_nodes`` nodes. Nodes with the labels 0 to
+          ``n_nodes - 1`` keep them as numbers. Otherwise nodes are numbered in graph order, and
+          labels that are strings or integers become names;
         - a symmetric matrix, dense or sparse, of shape (n_nodes, n_nodes) with positive entries at
           links;
-        - mixing matrices of your own: an array of shape (n_matrices, n_nodes, n_nodes), a list
-          of sparse matrices, or a callable of the round, see `MixingSchedule`;
-        - a `Topology` or `MixingSchedule` of ``n_nodes`` nodes, which comes back as it is, with
-          its own probability and seed.
+        - custom mixing matrices: an array of shape (n_matrices, n_nodes, n_nodes), a list of
+          sparse matrices, or a callable of the round, see `MixingSchedule`;
+        - a `Topology` or `MixingSchedule` of ``n_nodes`` nodes, returned unchanged, with its own
+          probability and seed.
 
         Weights and self loops are ignored, except those of mixing matrices.
 
     n_nodes : int
 
     edge_probability : float in (0, 1], default=1.0
-        Chance of each link to be up in a round. It must be 1 for mixing matrices, which say
-        themselves which links are up.
+        Probability that a link is active in a round. It must be 1 for mixing matrices, which
+        define the active links themselves.
 
     seed : int, default=0
-        Public seed, of the links that are up and of random graphs.
+        Public seed of the active links and of random graphs.
 
     node_names : array-like of shape (n_nodes,), default=None
-        Public names of the nodes, in their order. Those of a graph with labels must be its labels,
-        and then order its nodes.
+        Public names of the nodes, in node order. For a graph with labels, the names must be its
+        labels; they then set the node order.
 
     Returns
     -------
@@ -83,16 +83,15 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names
     Raises
     ------
     ValueError
-        If the links do not connect all nodes, are directed or do not fit ``n_nodes``.
+        If the graph is not connected, is directed or does not have ``n_nodes`` nodes.
 
     Notes
     -----
-    Of its three topologies the paper only says that the nodes of the first have few neighbours, of
-    the third many, and that nodes reach others in a circle around them. Here the nodes
-    are random points of a square, and pairs are linked in the order of their distance: in "sparse"
-    as many as it takes to connect all; in "dense" three quarters of all pairs, or more if it takes
-    more; in "medium" the geometric mean of both counts. For one seed each contains the one
-    before.
+    The paper describes its three topologies only roughly: nodes of the first have few neighbours,
+    those of the third many, and nodes reach others within a circle. Here nodes are random points
+    in a square, and pairs are linked in order of distance. "sparse" has the fewest links that
+    connect the graph. "dense" has three quarters of all pairs, or more if needed to connect it.
+    "medium" has the geometric mean of both counts. For one seed, each contains the previous one.
 
     References
     ----------
@@ -117,7 +116,7 @@ def make_topology(topology, n_nodes, *, edge_probability=1.0, seed=0, node_names
         topology = MixingSchedule(topology, n_nodes)
     if isinstance(topology, MixingSchedule) and edge_probability != 1.0:
         raise ValueError(
-            "edge_probability must be 1 with mixing matrices, which say what is up; "
+            "edge_probability must be 1 with mixing matrices, which define the active links; "
             f"got {short_repr(edge_probability)}."
         )
     names = clean_names(node_names, n_nodes)
@@ -166,8 +165,8 @@ def _named_edges(name, n_nodes, seed):
     n_pairs = n_nodes * (n_nodes - 1) // 2
     if n_pairs > MOST_LINKS:
         raise ValueError(
-            f"n_nodes must be smaller for {name!r}, which looks at every pair of nodes, at most "
-            f"{MOST_LINKS:,}; got {n_nodes} nodes with {n_pairs:,} pairs."
+            f"n_nodes must be smaller for {name!r}, which allows at most {MOST_LINKS:,} pairs of "
+            f"nodes; got {n_nodes} nodes with {n_pairs:,} pairs."
         )
     pairs = np.column_stack(np.triu_indices(n_nodes, 1))
     if name in ("complete", "random_regular") or n_nodes <= 2:
@@ -179,8 +178,8 @@ def _random_pairs(n_nodes, seed):
     n_pairs = n_nodes * (n_nodes - 1) // 2
     if n_pairs > _MOST_PAIRS:
         raise ValueError(
-            "n_nodes must be smaller for 'erdos_renyi', which draws every pair of nodes, at most "
-            f"{_MOST_PAIRS:,}; got {n_nodes} nodes with {n_pairs:,} pairs."
+            f"n_nodes must be smaller for 'erdos_renyi', which allows at most {_MOST_PAIRS:,} "
+            f"pairs of nodes; got {n_nodes} nodes with {n_pairs:,} pairs."
         )
     chance = min(1.0, 2.0 * math.log(n_nodes) / n_nodes)
     threshold = np.uint64(min(int(chance * 2.0**64), 2**64 - 1))

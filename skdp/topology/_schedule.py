@@ -1,4 +1,4 @@
-"""Doubly stochastic matrices given by the user, one a round."""
+"""User-defined doubly stochastic mixing matrices, one per round."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,35 +27,35 @@ _COMPARED = 16  # rounds of a callable that processes compare
 
 @dataclass(frozen=True, eq=False)
 class MixingSchedule(Network):
-    """Mixing matrices of your own, one a round: doubly stochastic, not necessarily symmetric.
+    """Custom mixing matrices, one per round: doubly stochastic, not necessarily symmetric.
 
-    In a round node i takes the mean of what it hears, its own included, with the weights of row i.
-    Rows and columns of each matrix must sum to 1, within 1e-10. They are public and must not
-    depend on the data.
+    In each round, node i averages the received values and its own with the weights of row i.
+    Rows and columns of each matrix must sum to 1, within 1e-10. The matrices are public and must
+    not depend on the data.
 
-    Two are equal if they have equal matrices or the same callable, and equal links, names and
-    least weight.
+    Two schedules are equal if they have equal matrices or the same callable, and equal links,
+    names and least weight.
 
     Parameters
     ----------
     matrices : array-like of shape (n_matrices, n_nodes, n_nodes), list of sparse matrices, or \
 callable
-        Used in turn, again and again; all together must connect all nodes. A callable gives the
-        matrix of round t, from 0, dense or sparse; it must be a function of t alone. Each matrix
-        is checked before it is used, and those of a callable are, too, before a fit is charged.
+        Matrices used cyclically; their union must connect all nodes. A callable returns the
+        matrix of round t, counted from 0, dense or sparse. It must depend on t alone. Each matrix
+        is checked before use; those of a callable are also checked before a fit is charged.
 
     n_nodes : int, default=None
-        Needed for a callable only.
+        Number of nodes, required only for a callable.
 
     edges : array-like of int, shape (n_edges, 2), default=None
-        Links that matrices may use, in either direction. None takes those that the matrices have,
-        and for a callable all pairs; over MPI messages travel along all of them.
+        Links that the matrices may use, in either direction. None uses the links of the matrices,
+        or all pairs for a callable. With MPI, messages are sent along all of them.
 
     least_weight : float in [0, 1], default=0.0
-        Smallest weight allowed, except 0: the eta of assumption 2 of the paper.
+        Smallest positive weight allowed: the eta of assumption 2 of the paper.
 
     node_names : array-like of shape (n_nodes,), default=None
-        Public names of the nodes, in their order.
+        Public names of the nodes, in node order.
 
     References
     ----------
@@ -64,7 +64,7 @@ callable
 
     Examples
     --------
-    Four nodes that talk in pairs and agree after two rounds:
+    Four nodes that communicate in pairs and agree after two rounds:
 
     >>> import numpy as np
     >>> from skdp.topology import MixingSchedule
@@ -115,7 +115,7 @@ callable
             raise ValueError("n_nodes must be given for a callable; got None.")
         n_nodes = node_count(found if self.n_nodes is None else self.n_nodes)
         if found not in (None, n_nodes):
-            raise ValueError(f"n_nodes must be that of the matrices, {found}; got {n_nodes}.")
+            raise ValueError(f"n_nodes must be {found}, as in the matrices; got {n_nodes}.")
         return n_nodes
 
     def _checked(self, t, matrix, n_nodes):
@@ -142,7 +142,7 @@ callable
             worst = int(np.argmax(np.abs(sums - 1.0)))
             if abs(sums[worst] - 1.0) > _TOLERANCE:
                 raise ValueError(
-                    "matrices must be doubly stochastic: each row and each column must sum to 1; "
+                    "matrices must be doubly stochastic: rows and columns must sum to 1; "
                     f"got {sums[worst]:.12g} in {what} {worst} of round {t}."
                 )
         return matrix
@@ -154,17 +154,17 @@ callable
         if len(unknown):
             pair = " and ".join(str(self.name(node)) for node in unknown[0].tolist())
             raise ValueError(
-                f"matrices must have weights on the links of edges only; got others in round {t}, "
-                f"as between {pair}."
+                f"matrices must have weights only on the links in edges; got others in round {t}, "
+                f"such as between {pair}."
             )
 
     @property
     def n_matrices(self):
-        """After how many rounds matrices come again; None if they are those of a callable."""
+        """Number of matrices in the cycle; None for a callable."""
         return None if callable(self.matrices) else len(self.matrices)
 
     def matrix(self, t):
-        """Matrix of round ``t``, checked: a CSR array if `is_sparse`, an array otherwise.
+        """Return the checked matrix of round ``t``: a CSR array if `is_sparse`, else an array.
 
         Parameters
         ----------
@@ -188,12 +188,12 @@ callable
         return matrix
 
     def check(self, start, stop):
-        """Refuse rounds whose matrices are not doubly stochastic or leave the links.
+        """Raise an error if a matrix is not doubly stochastic or uses links outside ``edges``.
 
         Parameters
         ----------
         start, stop : int
-            Rounds ``start, ..., stop - 1``; of matrices all have been checked at the beginning.
+            Rounds ``start, ..., stop - 1``. Given matrices were all checked at construction.
         """
         n_rounds_of(start, stop)
         if callable(self.matrices):
@@ -201,7 +201,7 @@ callable
                 self.matrix(t)
 
     def active(self, start, stop):
-        """Links that have a weight, see `Topology.active`."""
+        """Return the links with a positive weight; see `Topology.active`."""
         up = np.zeros((n_rounds_of(start, stop), len(self.edges)), dtype=bool)
         for r, t in enumerate(range(start, stop)):
             keys = clean_edges(_links(self.matrix(t)), self.n_nodes) @ [self.n_nodes, 1]
@@ -212,20 +212,20 @@ callable
         return _Parts(self, self._nodes("mine", mine), self._nodes("cols", cols), is_sparse)
 
     def spectral_gap(self):
-        """How fast mixing alone brings the nodes to an agreement.
+        """Return the rate at which mixing alone brings the nodes to consensus.
 
         Returns
         -------
         float in [0, 1]
-            ``1 - ||A_{N-1} ... A_0 - J||^(1/N)`` with J the mean of all nodes and N the number of
-            matrices, for a callable the first 64 rounds: N rounds, from the first on, reduce the
-            distance to the mean to ``(1 - gap)^N`` of it at most. A single round may do nothing.
+            ``1 - ||A_{N-1} ... A_0 - J||^(1/N)``, where J averages all nodes and N is the number
+            of matrices (the first 64 rounds for a callable). The first N rounds multiply the
+            distance to the mean by at most ``(1 - gap)^N``. A single round may not reduce it.
 
         Notes
         -----
-        With one matrix this is the gap that bounds such as `~skdp.distributed.papers.node_regret`
-        need. With several it is not: these bounds need the norm of each ``A_t - J``. Beyond 1,024
-        nodes the norm is found by Lanczos' method.
+        With one matrix, this is the gap required by bounds such as
+        `~skdp.distributed.papers.node_regret`. With several it is not: these bounds need the norm
+        of each ``A_t - J``. Above 1,024 nodes the norm is computed by the Lanczos method.
         """
         return self._gap
 
@@ -234,7 +234,7 @@ callable
         return gap_of_product([self.matrix(t) for t in range(self.n_matrices or 64)])
 
     def public_value(self):
-        """What is equal in all processes: matrices, of a callable those of the first rounds."""
+        """Return the part equal in all processes: the matrices, or a callable's first rounds."""
         own = self.n_nodes, self.edges, self.least_weight, self.node_names, self.n_matrices
         rounds = range(self.n_matrices or _COMPARED)
         return ("MixingSchedule", *own, [_weights(self.matrix(t)) for t in rounds])
@@ -328,7 +328,7 @@ def _as_matrix(t, matrix):
     try:
         matrix = real_numbers(matrix)
     except (OverflowError, TypeError, ValueError):
-        raise ValueError(f"matrices must be of numbers; got others in round {t}.") from None
+        raise ValueError(f"matrices must be numeric; got others in round {t}.") from None
     if sparse.issparse(matrix):
         matrix.sum_duplicates()
         return matrix
@@ -356,7 +356,7 @@ def _all_pairs(n_nodes):
     n_pairs = n_nodes * (n_nodes - 1) // 2
     if n_pairs > MOST_LINKS:
         raise ValueError(
-            f"edges must be given for a callable with {n_nodes:,} nodes, whose {n_pairs:,} pairs "
-            f"are more than {MOST_LINKS:,} links; got None."
+            f"edges must be given for a callable with {n_nodes:,} nodes: {n_pairs:,} pairs exceed "
+            f"the limit of {MOST_LINKS:,} links; got None."
         )
     return np.column_stack(np.triu_indices(n_nodes, 1))

@@ -1,14 +1,14 @@
-"""Who talks to whom in which round: public, and computed by every node without messages.
+"""Public communication topologies, computed by each node without messages.
 
-A `Topology` lists the pairs of nodes that may ever talk. In a round each of these links is up with
-probability ``edge_probability``, independently, as a function of the seed and the number of the
-round. On the links that are up nodes mix with Metropolis-Hastings weights,
+A `Topology` lists the pairs of nodes that may communicate. In each round, each of these links is
+active with probability ``edge_probability``, independently, as a function of the seed and the
+round number. On active links, nodes mix with Metropolis-Hastings weights,
 ``a_ij = 1 / (1 + max(d_i, d_j))`` with the degrees of that round and ``a_ii = 1 - sum_j a_ij``:
 a symmetric, doubly stochastic matrix with entries of at least ``1 / n_nodes`` where they are not
 zero.
 
 Nothing here may depend on the data of a node, its number of rows included. The seed is known to
-all and has nothing in common with the randomness of any noise.
+all nodes and independent of the randomness of any noise.
 """
 
 import math
@@ -106,17 +106,17 @@ def clean_edges(edges, n_nodes):
         return np.empty((0, 2), dtype=np.int64)
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
         raise ValueError(
-            "edges must hold pairs of integers, shape (n_edges, 2); "
-            f"got the shape {edges.shape} of {edges.dtype}."
+            "edges must be pairs of integers, shape (n_edges, 2); "
+            f"got shape {edges.shape}, dtype {edges.dtype}."
         )
     if edges.min() < 0 or edges.max() >= n_nodes:
         raise ValueError(
-            f"edges must hold nodes from 0 to {n_nodes - 1}; got {edges.min()} to {edges.max()}."
+            f"edges must have nodes from 0 to {n_nodes - 1}; got {edges.min()} to {edges.max()}."
         )
     low, high = np.sort(edges.astype(np.int64), axis=1).T
     pair = distinct((low * n_nodes + high)[low < high])
     if len(pair) > MOST_LINKS:
-        raise ValueError(f"edges must be at most {MOST_LINKS:,} links; got {len(pair):,}.")
+        raise ValueError(f"edges must have at most {MOST_LINKS:,} links; got {len(pair):,}.")
     return np.column_stack(np.divmod(pair, n_nodes))
 
 
@@ -137,18 +137,15 @@ def check_connected(name, edges, n_nodes):
     """Refuse links that leave a node alone."""
     found = n_parts(edges, n_nodes)
     if found > 1:
-        raise ValueError(
-            f"{name} must connect all nodes, or some would never learn from others; "
-            f"got {found} separate parts."
-        )
+        raise ValueError(f"{name} must connect all nodes; got {found} separate components.")
 
 
 def check_size(what, size):
     """Refuse matrices that no machine holds."""
     if size > MOST_NUMBERS:
         raise ValueError(
-            f"n_nodes must be smaller for {what}: matrices would hold {size:,} numbers, more than "
-            f"{MOST_NUMBERS:,}."
+            f"n_nodes must be smaller for {what}: matrices must have at most {MOST_NUMBERS:,} "
+            f"numbers; got {size:,}."
         )
 
 
@@ -445,19 +442,19 @@ _DENSE_NODES = 64  # up to here a dense matrix mixes as fast
 
 
 class Network:
-    """Nodes and links; subclasses say with which weights nodes mix in which round.
+    """Nodes and links; subclasses define the mixing weights of each round.
 
-    They have `active`, `check` and `spectral_gap`, too.
+    Subclasses also implement `active`, `check` and `spectral_gap`.
 
     Attributes
     ----------
     n_nodes : int
 
     edges : ndarray of int, shape (n_edges, 2)
-        Pairs of nodes that may ever talk, sorted, the lower number first.
+        Pairs of nodes that may communicate, sorted, the lower number first.
 
     node_names : tuple or None
-        Names in the order of the nodes; None where numbers are the names.
+        Names in node order; None if nodes are named by their numbers.
     """
 
     n_nodes: int
@@ -479,12 +476,12 @@ class Network:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def named(self: Any, node_names):
-        """The same network with other names of its nodes.
+        """Return the same network with other node names.
 
         Parameters
         ----------
         node_names : array-like of shape (n_nodes,), or None
-            In the order of the nodes: different strings, or different integers.
+            Distinct strings or distinct integers, in node order.
 
         Returns
         -------
@@ -493,25 +490,25 @@ class Network:
         return replace(self, node_names=node_names)
 
     def mixing(self, start, stop):
-        """Mixing matrices of consecutive rounds.
+        """Return the mixing matrices of consecutive rounds.
 
         Parameters
         ----------
         start, stop : int
             Rounds ``start, ..., stop - 1``. The memory is ``8 (stop - start) n_nodes^2`` bytes
-            unless all rounds have one matrix.
+            unless all rounds have the same matrix.
 
         Returns
         -------
         ndarray of shape (stop - start, n_nodes, n_nodes)
-            Doubly stochastic; row i has the weights with which node i mixes. If all rounds have
-            one matrix, a read-only view of it.
+            Doubly stochastic matrices; row i has the mixing weights of node i. If all rounds have
+            the same matrix, a read-only view of it.
         """
         everyone = np.arange(self.n_nodes)
         return self.rows(start, stop, everyone, everyone)
 
     def rows(self, start, stop, mine, cols):
-        """Part of the mixing matrices, ``mixing(start, stop)[:, mine][:, :, cols]``.
+        """Return a part of the mixing matrices, ``mixing(start, stop)[:, mine][:, :, cols]``.
 
         Parameters
         ----------
@@ -519,17 +516,18 @@ class Network:
             Rounds ``start, ..., stop - 1``.
 
         mine, cols : array-like of int
-            Different nodes each: whose means are wanted, and whose values are at hand.
+            Distinct nodes each: the rows are the nodes that average, the columns the nodes whose
+            values they use.
 
         Returns
         -------
         ndarray of shape (stop - start, len(mine), len(cols))
-            The same numbers, to the last bit, as in the whole matrices.
+            Bitwise equal to the entries of the full matrices.
         """
         return self._mixer(mine, cols, is_sparse=False)(start, stop)
 
     def mixer(self, mine, cols):
-        """What makes the matrices of `rows`, block by block, in the form that mixes faster.
+        """Return a function that computes `rows` in blocks, in the faster matrix format.
 
         Parameters
         ----------
@@ -539,14 +537,14 @@ class Network:
         Returns
         -------
         callable
-            ``mixer(start, stop)`` gives a matrix of shape (len(mine), len(cols)) for each round:
-            CSR arrays if `is_sparse`, with the numbers of `rows`, and its array otherwise.
-            ``mixer.size`` is how many numbers a round takes.
+            ``mixer(start, stop)`` returns a matrix of shape (len(mine), len(cols)) for each
+            round, with the values of `rows`: CSR arrays if `is_sparse`, dense arrays otherwise.
+            ``mixer.size`` is the number of values stored per round.
         """
         return self._mixer(mine, cols, self.is_sparse)
 
     def consensus(self, n_rounds):
-        """How far nodes are from their mean after rounds of mixing alone.
+        """Return the relative distance of the nodes to their mean after rounds of mixing alone.
 
         Parameters
         ----------
@@ -555,8 +553,8 @@ class Network:
         Returns
         -------
         ndarray of shape (n_rounds + 1,)
-            Root mean square over all starting points, beyond 256 nodes over 64 random ones, as a
-            part of the distance at the start, from round 0 on.
+            Root mean square over all starting points, or over 64 random ones above 256 nodes.
+            Entry t is for round t, as a fraction of the initial distance.
         """
         non_negative_int(n_rounds=n_rounds)
         between(0, 1e8, n_rounds=n_rounds)
@@ -578,7 +576,7 @@ class Network:
 
     @property
     def is_sparse(self):
-        """Whether mixing takes sparse matrices: for many nodes with few links each. Public."""
+        """Whether mixing uses sparse matrices: for many nodes with few links each. Public."""
         filled = self.n_nodes + 2 * len(self.edges)
         return self.n_nodes > _DENSE_NODES and 8 * filled < self.n_nodes**2
 
@@ -590,18 +588,18 @@ class Network:
         valid = valid and nodes.min(initial=0) >= 0 and nodes.max(initial=0) < self.n_nodes
         if not valid:
             raise ValueError(
-                f"{name} must hold different nodes from 0 to {self.n_nodes - 1}; "
+                f"{name} must have distinct nodes from 0 to {self.n_nodes - 1}; "
                 f"got {short_repr(values)}."
             )
         return nodes
 
     def number(self, node):
-        """Number of a node.
+        """Return the number of a node.
 
         Parameters
         ----------
         node : str or int
-            Its name, or unless names are integers its number.
+            Name of the node, or its number unless names are integers.
 
         Returns
         -------
@@ -610,7 +608,7 @@ class Network:
         return node_number(self, node=node)
 
     def name(self, number):
-        """Name of a node, which is its number where nodes have no names.
+        """Return the name of a node, or its number if nodes have no names.
 
         Parameters
         ----------
@@ -623,7 +621,7 @@ class Network:
         return int(number) if self.node_names is None else self.node_names[number]
 
     def neighbours(self, node):
-        """Nodes that may ever talk to ``node``, which is not among them.
+        """Return the nodes that share a link with ``node``.
 
         Parameters
         ----------
@@ -633,7 +631,7 @@ class Network:
         Returns
         -------
         ndarray of int
-            Their numbers, ascending.
+            Numbers of the neighbours, ascending, without ``node``.
         """
         here = self.edges == self.number(node)
         return np.sort(self.edges[here[:, ::-1]])
@@ -644,7 +642,7 @@ class Network:
         return np.bincount(self.edges.ravel(), minlength=self.n_nodes)
 
     def to_networkx(self):
-        """The links as a ``networkx.Graph`` of names, or of nodes ``0, ..., n_nodes - 1``."""
+        """Return a ``networkx.Graph`` of the node names, or of ``0, ..., n_nodes - 1``."""
         import networkx
 
         graph = networkx.Graph()
@@ -655,30 +653,29 @@ class Network:
 
 @dataclass(frozen=True, eq=False)
 class Topology(Network):
-    """Links between nodes, some of which are up in a round.
+    """Network of nodes whose links are active at random in each round.
 
-    Two are equal if they give the same matrices for the same reason: equal nodes, links,
-    probability, seed and names.
+    Two topologies are equal if their nodes, links, probability, seed and names are equal.
 
     Parameters
     ----------
     n_nodes : int
-        At most 1,048,576.
+        Number of nodes, at most 1,048,576.
 
     edges : array-like of int, shape (n_edges, 2)
-        Every pair of nodes that may ever talk, in any order. The attribute holds each once,
-        sorted, the lower number first. Together they must connect all nodes.
+        Pairs of nodes that may communicate, in any order. The attribute has each pair once,
+        sorted, the lower number first. The pairs must connect all nodes.
 
     edge_probability : float in (0, 1], default=1.0
-        Chance of each link to be up in a round. Over time all links are, so that the nodes stay
-        jointly connected.
+        Probability that a link is active in a round. Every link is active at some time, so the
+        nodes stay jointly connected.
 
     seed : int, default=0
         Public seed of the links.
 
     node_names : array-like of shape (n_nodes,), default=None
-        Public names of the nodes, in their order: different strings, or different integers. None
-        takes the numbers from 0.
+        Public names of the nodes, in node order: distinct strings or distinct integers. None
+        uses the numbers from 0.
 
     Examples
     --------
@@ -721,7 +718,7 @@ class Topology(Network):
         return *own, self.node_names
 
     def active(self, start, stop):
-        """Links that are up.
+        """Return the active links.
 
         Parameters
         ----------
@@ -731,8 +728,8 @@ class Topology(Network):
         Returns
         -------
         ndarray of bool, shape (stop - start, n_edges)
-            The columns stand for the rows of ``edges``. A round's row does not depend on the
-            block of rounds it was asked for with.
+            Columns correspond to the rows of ``edges``. The result of a round does not depend on
+            ``start`` and ``stop``.
         """
         n_rounds = n_rounds_of(start, stop)
         if self.edge_probability == 1.0:
@@ -740,7 +737,7 @@ class Topology(Network):
         return drawn_links(self, start, n_rounds, LINKS)
 
     def check(self, start, stop):
-        """Nothing can be wrong with these matrices, but with the numbers of the rounds.
+        """Check the round numbers; the matrices are always valid.
 
         Parameters
         ----------
@@ -759,22 +756,22 @@ class Topology(Network):
         return sparse.csr_array((np.ones(2 * n_edges), at), shape=(self.n_nodes, n_edges))
 
     def spectral_gap(self):
-        """How fast mixing alone brings the nodes to an agreement.
+        """Return the rate at which mixing alone brings the nodes to consensus.
 
         Returns
         -------
         float in [0, 1]
-            ``1 - sqrt(lambda_max(E[A^T (I - J) A]))`` with J the mean of all nodes. One round
-            reduces the root mean square distance to the mean by this share at least, on average
-            over the links; 1 is agreement at once.
+            ``1 - sqrt(lambda_max(E[A^T (I - J) A]))``, where J averages all nodes. On average
+            over the links, one round reduces the root mean square distance to the mean at least
+            by this fraction. 1 is consensus after one round.
 
         Notes
         -----
-        Exact, but for rounding, if all links are always up or if there are at most 12. Otherwise
-        the expectation is a mean over ``min(4096, max(256, 2^18 / n_nodes))`` rounds of a stream
-        that `mixing` does not use, the same in each call. The largest eigenvalue of a mean of
-        matrices is in expectation not less than that of their expectation, so that the gap errs to
-        the low side.
+        Exact up to rounding if all links are always active or there are at most 12 links.
+        Otherwise the expectation is a mean over ``min(4096, max(256, 2^18 / n_nodes))`` rounds of
+        a random stream not used by `mixing`, the same in each call. The expected largest
+        eigenvalue of a mean of matrices is at least that of their expectation, so the gap tends
+        to be underestimated.
 
         Examples
         --------

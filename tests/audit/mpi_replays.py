@@ -223,16 +223,16 @@ def all_raise(comm):
         return says if bad else f"process {last} (ValueError)"
 
     refused(kind, told("at least one row"), *((X[:0], y[:0]) if bad else (X, y)))
-    refused(kind, told("one entry a row"), X, y[:-1] if bad else y)
-    refused(ValueError, "of one kind", csr_array(X) if bad else X, y)
-    refused(ValueError, "the same columns", X[:, :2] if bad else X, y)
+    refused(kind, told("one entry per row"), X, y[:-1] if bad else y)
+    refused(ValueError, "same type", csr_array(X) if bad else X, y)
+    refused(ValueError, "type and columns", X[:, :2] if bad else X, y)
     moved = X.copy()
     moved[:2] *= 2.0
-    refused(kind, told("got 2 that differ"), X, y, neighbours=[(moved if bad else X, y)])
+    refused(kind, told("got 2 changed records"), X, y, neighbours=[(moved if bad else X, y)])
     moved[1] = X[1]
-    refused(ValueError, "differ, in processes 0, ", X, y, neighbours=[(moved, y)] * 2)
+    refused(ValueError, "changed records, in processes 0, ", X, y, neighbours=[(moved, y)] * 2)
     few = [(X, y)] if bad else [(X, y)] * 2
-    refused(kind, told("exhausted after 1"), X, y, neighbours=few)
+    refused(kind, told("data sets; got 1"), X, y, neighbours=few)
     broken = np.where(X[0, 0] == X, np.nan, X) if bad else X
     refused(kind, "NaN" if bad else f"process {last} (ValueError)", broken, y)
     assert replay(estimator, X, y, n=2, random_state=0).passed

@@ -85,17 +85,17 @@ def test_what_releases_nothing_that_is_recorded_is_sent_to_the_black_box():
 
 def test_data_that_can_be_read_once_are_refused():
     X, y = problem()
-    with pytest.raises(ValueError, match=r"X must hold data that can be read again.*exhausted"):
+    with pytest.raises(ValueError, match=r"X must be readable more than once.*exhausted"):
         replay(MODEL, iter(X), y)
-    with pytest.raises(ValueError, match="y must hold data that can be read again"):
+    with pytest.raises(ValueError, match="y must be readable more than once"):
         replay(MODEL, X, (label for label in y))
-    with pytest.raises(ValueError, match=r"y must have one entry a row of X; got shape \(19,\)"):
+    with pytest.raises(ValueError, match=r"y must have one entry per row of X; got shape \(19,\)"):
         replay(MODEL, X, y[:-1])
-    with pytest.raises(ValueError, match="y must have one entry a row of X"):
+    with pytest.raises(ValueError, match="y must have one entry per row of X"):
         replay(MODEL, X, 1)
     with pytest.raises(ValueError, match="X must have at least one row"):
         replay(MODEL, X[:0], y[:0])
-    with pytest.raises(ValueError, match="X must be an array; got rows of several lengths"):
+    with pytest.raises(ValueError, match="X must be an array; got rows of different lengths"):
         replay(MODEL, [[1.0, 2.0], [3.0]], [0, 1])
 
 
@@ -139,12 +139,12 @@ def test_neighbours_are_searched_drawn_or_given(neighbours):
     ("change", "message"),
     [
         (lambda X, y: (X[:, :2], y), "must have the 3 columns of X; got 2"),
-        (lambda X, y: (X[1:], y[1:]), "must have the 20 records of X where one is replaced"),
-        (lambda X, y: (-X, y), "must differ in one record; got 20 that differ"),
-        (lambda X, y: (X, 1 - y), "must differ in one record; got 20 that differ"),
-        (lambda X, y: (swapped(swapped(X, place=1), place=7), y), "got 2 that differ"),
+        (lambda X, y: (X[1:], y[1:]), "must have 20 records, as X has, with one replaced"),
+        (lambda X, y: (-X, y), "must differ in one record; got 20 changed records"),
+        (lambda X, y: (X, 1 - y), "must differ in one record; got 20 changed records"),
+        (lambda X, y: (swapped(swapped(X, place=1), place=7), y), "got 2 changed records"),
         (lambda X, y: (X, None), "must have targets if and only if y is given"),
-        (lambda X, y: X, r"must be pairs \(X, y\), as y is given; got .* type ndarray"),
+        (lambda X, y: X, r"must be pairs \(X, y\) if y is given; got .* type ndarray"),
     ],
 )
 def test_what_is_no_neighbour_is_refused(change, message):

@@ -117,11 +117,11 @@ def test_what_takes_no_groups_is_refused():
     y = groups % 2
     with pytest.raises(ValueError, match="estimator must be a callable with a parameter groups"):
         replay(lambda X, y: None, X, y, groups=groups)
-    with pytest.raises(ValueError, match=r"guarantee must have the unit 'user' where groups"):
+    with pytest.raises(ValueError, match=r"guarantee must have the unit 'user' if groups"):
         replay(means, X, groups=groups, guarantee=GaussianDP(1.0))
-    with pytest.raises(ValueError, match="groups must hold one id a row"):
+    with pytest.raises(ValueError, match="groups must hold one ID per row"):
         replay(means, X, groups=groups[1:], guarantee=CLAIM)
-    with pytest.raises(ValueError, match="groups must hold data that can be read again"):
+    with pytest.raises(ValueError, match="groups must be readable more than once"):
         replay(means, X, groups=iter(groups), guarantee=CLAIM)
 
 
@@ -161,12 +161,12 @@ def test_neighbours_may_be_given(n_rows, names):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, g: (-X, None, g), "must differ in one user; got 12 that differ"),
+        (lambda X, g: (-X, None, g), "must differ in one user; got 12 changed users"),
         (lambda X, g: (X[g != 3], None, g[g != 3]), "must have the users of groups; got 1"),
         (lambda X, g: (X[::-1], None, g[::-1]), "must have the users of groups in the same order"),
         (lambda X, g: (X, None), "must be triples"),
         (lambda X, g: (X, None, None), "must be triples"),
-        (lambda X, g: (X, None, g), "none of 1 did"),
+        (lambda X, g: (X, None, g), "got 1 without a change"),
     ],
 )
 def test_what_is_no_neighbour_is_refused(change, message):
@@ -184,8 +184,8 @@ def test_under_add_remove_neighbours_have_one_user_more_or_less():
     assert replay(removed, X, neighbours=[less, more], n=2, **options).passed
     few = X[groups > 2], None, groups[groups > 2]
     for made, message in (
-        ((X[:-1], None, groups[:-1]), "one user more or less than groups names; got 0"),
-        (few, "one user more or less than groups names; got 3"),
+        ((X[:-1], None, groups[:-1]), "one user more or less than groups; got 0"),
+        (few, "one user more or less than groups; got 3"),
         ((-less[0], None, less[2]), "must differ in one user; got 12"),
     ):
         with pytest.raises(ValueError, match=message):

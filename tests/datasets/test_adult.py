@@ -102,7 +102,7 @@ def test_without_any_source_one_sentence_says_what_to_do(
         fetch_adult()
     message = str(refusal.value)
     assert (str(tmp_path / folder) if folder else "not set") in message
-    assert message.startswith("adult/adult.data.gz must be in the folder named by")
+    assert message.startswith("adult/adult.data.gz must be in the folder in the")
     assert "no network" in message and "archive.ics.uci.edu" in message
 
 

@@ -117,5 +117,5 @@ def test_the_bunch_is_complete_and_does_not_share_its_constants(tiny, fetch, row
 )
 def test_damaged_files_are_refused(tiny, text):
     (tiny / "imdb" / "imdb_train.svm.bz2").write_bytes(bz2.compress(text.encode()))
-    with pytest.raises(ValueError, match="must hold counts of 74849 tokens and labels"):
+    with pytest.raises(ValueError, match="must contain counts of 74849 tokens and labels"):
         fetch_imdb()

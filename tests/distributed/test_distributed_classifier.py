@@ -163,10 +163,10 @@ def test_rows_go_to_nodes_in_turn_by_position():
 @pytest.mark.parametrize(
     "node, message",
     [
-        (np.full(20, 8), r"^node must hold nodes of this process, \[0, 1.*; got 8\."),
-        (np.zeros(19, dtype=int), r"^node must hold one int a row, 20; got an array of shape"),
-        (np.zeros((20, 1), dtype=int), r"^node must hold one int a row"),
-        (np.zeros(20), r"^node must hold one int a row.* dtype float64"),
+        (np.full(20, 8), r"^node must have only nodes of this process, \[0, 1.*; got 8\."),
+        (np.zeros(19, dtype=int), r"^node must have one int per row, 20; got an array of shape"),
+        (np.zeros((20, 1), dtype=int), r"^node must have one int per row"),
+        (np.zeros(20), r"^node must have one int per row.* dtype float64"),
     ],
 )
 def test_nodes_must_be_owners_of_rows(node, message):
@@ -744,12 +744,12 @@ def test_regrets_are_refused_where_they_would_mean_nothing():
     with pytest.raises(ValueError, match=r"^keep_iterates must be True for a regret; got False"):
         seeded().fit(X, y).regret(X, y)
     model = seeded(keep_iterates=True).fit(X, y)
-    with pytest.raises(ValueError, match=r"^X must hold the rows of the stream, which make 6 rou"):
+    with pytest.raises(ValueError, match=r"^X must have the rows of the stream, which give 6 rou"):
         model.regret(X[:32], y[:32])
     for bad in (8, -1, "0", 1.0, True):
         with pytest.raises(ValueError, match=r"^of must be None or a node from 0 to 7"):
             model.regret(X, y, of=bad)
-    with pytest.raises(ValueError, match=r"^node must hold"):
+    with pytest.raises(ValueError, match=r"^node must have"):
         model.regret(X, y, node=np.full(48, 9))
     with pytest.raises(ValueError, match=r"^classes must list every label"):
         model.regret(X, y + 1)

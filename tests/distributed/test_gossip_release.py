@@ -153,7 +153,7 @@ def test_the_claim_is_the_target_with_what_stands_behind_it(law):
         (dict(noise="normal"), "kind must be one of"),
         (dict(x_norm=0.0), "x_norm must be a positive"),
         (dict(n_passes=0), "n_passes must be a positive int"),
-        (dict(epsilon=1e-13), "epsilon must be larger: the noise would not fit"),
+        (dict(epsilon=1e-13), "epsilon must be larger: the noise does not fit"),
         (dict(noise="gaussian"), "delta must be positive for Gaussian noise"),
     ],
 )

@@ -47,10 +47,14 @@ def test_rows_belong_to_the_nodes_that_are_named(paper, kind):
     [
         (CITIES, ["bonn"] * 19 + ["paris"], r"node must hold names of nodes, \['bonn', .*'paris'"),
         (CITIES, ["bonn"] * 19 + [None], r"node must hold names of nodes, .*got None"),
-        (CITIES, ["bonn"] * 19, r"node must hold one name a row, 20; got an array of shape \(19,"),
-        (CITIES, [4] * 20, r"node must hold nodes of this process, \['bonn', 'oslo'"),
+        (
+            CITIES,
+            ["bonn"] * 19,
+            r"node must have one name per row, 20; got an array of shape \(19,",
+        ),
+        (CITIES, [4] * 20, r"node must have only nodes of this process, \['bonn', 'oslo'"),
         ([4, 1, 2, 3], [0] * 20, r"node must hold names of nodes, \[4, 1, 2, 3\]; got 0"),
-        (None, ["bonn"] * 20, r"node must hold one int a row"),
+        (None, ["bonn"] * 20, r"node must have one int per row"),
     ],
 )
 def test_unknown_nodes_are_named_before_anybody_pays(names, node, message):

@@ -339,9 +339,9 @@ def test_users_are_dealt_in_turn_and_stay_where_they_are():
     ("options", "message"),
     [
         (dict(groups=[1, 1, 2, 2], node=[0, 0, 1, 2]), "rows of a user at one node"),
-        (dict(groups=[1, 1, 2]), "one id a row"),
-        (dict(groups=[1, 1, 2, None]), "an id is missing"),
-        (dict(groups=[1, 1, 2, 2], node=[0, 0, 1]), "node must hold one int a row; got"),
+        (dict(groups=[1, 1, 2]), "one ID per row"),
+        (dict(groups=[1, 1, 2, None]), "an ID is missing"),
+        (dict(groups=[1, 1, 2, 2], node=[0, 0, 1]), "node must have one int per row; got"),
     ],
     ids=str,
 )
@@ -400,7 +400,7 @@ def test_groups_are_of_all_calls_or_of_none():
             model.fit(X, y, groups=second)
     for second in (ids.astype(str), np.datetime64("2020-01-01") + ids):
         model = network(classes=[0, 1]).partial_fit(X, y, groups=ids)
-        with pytest.raises(ValueError, match="groups must hold ids of one type"):
+        with pytest.raises(ValueError, match="groups must have IDs of one type"):
             model.partial_fit(X, y, groups=second)
 
 

@@ -174,7 +174,7 @@ def resumes(comm, folder, trust, killed):
     raises(ValueError, "checkpoint must be an empty folder", clone(model).fit, X, y, node)
     words = "checkpoint must be the folder of this fit"
     raises(ValueError, f"{words}, or an empty one", clone(model).set_params(epsilon=2.0).fit, X, y)
-    words = "engine must keep no checkpoint"
+    words = "engine must have no checkpoint"
     other = clone(model).set_params(trust="nodes")
     raises(ValueError, words, other.partial_fit, X, y)
     raises(ValueError, words, other.set_params(paper=PaperAlgorithm()).fit, X, y)

@@ -228,7 +228,9 @@ def test_each_site_pays_whatever_the_server_says_of_ledgers():
 
 def test_a_folder_is_of_one_site_and_one_holder(tmp_path):
     log = SiteLog(tmp_path / "a")
-    with pytest.raises(ValueError, match="checkpoint must be a folder that no other fit uses"):
+    with pytest.raises(
+        ValueError, match="checkpoint must be a folder that no other running fit uses"
+    ):
         SiteLog(tmp_path / "a", patience=0.0)
     log.put("own-0", b"1")
     log.close()
@@ -240,7 +242,7 @@ def test_a_folder_is_of_one_site_and_one_holder(tmp_path):
     assert "step" in sites.site(0).answer(message)
     other = sites.site(1)
     assert other.answer(message)["error"] == "ValueError"
-    assert "checkpoint must be a folder of this site alone" in str(other.failed)
+    assert "checkpoint must be a folder of this site only" in str(other.failed)
 
 
 def test_another_ledger_is_charged_where_a_fit_goes_on():

@@ -72,8 +72,8 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="n_values must be a positive int; got 0"):
         draw(fitted, n_values=0)
     scaled = make_pipeline(BoundedScaler((0, 1000)), StandardScaler(), LogisticRegression())
-    with pytest.raises(ValueError, match="nothing but a Normalizer or a RowNormClipper"):
+    with pytest.raises(ValueError, match="only a Normalizer or RowNormClipper between"):
         draw(scaled.fit(numbers, y))
     alone = make_pipeline(StandardScaler(), LogisticRegression()).fit(numbers, y)
-    with pytest.raises(ValueError, match=r"columns with a range or with categories, of \[\]"):
+    with pytest.raises(ValueError, match=r"columns that have a range or categories, among \[\]"):
         draw(alone)

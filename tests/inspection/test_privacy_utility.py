@@ -86,13 +86,13 @@ def test_of_public_searches_the_best_of_each_epsilon_is_shown():
 
 
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ValueError, match=r"scores must hold numbers in the shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"scores must hold numbers of shape \(2,\)"):
         PrivacyUtilityDisplay([0.1, 1.0], [0.5]).plot()
     with pytest.raises(ValueError, match="epsilons must be a list of numbers; got 'all'"):
         PrivacyUtilityDisplay("all", [0.5]).plot()
     with pytest.raises(ValueError, match=r"epsilons must be a positive, finite number; got 0\.0"):
         PrivacyUtilityDisplay([0.0], [0.5]).plot()
-    with pytest.raises(ValueError, match=r"bands must hold numbers in the shape \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"bands must hold numbers of shape \(2, 1\)"):
         PrivacyUtilityDisplay([1.0], [0.5], bands=[0.1]).plot()
     with pytest.raises(ValueError, match=r"references\['x'\] must be a finite number"):
         PrivacyUtilityDisplay([1.0], [0.5], references={"x": np.nan}).plot()

@@ -44,5 +44,5 @@ def test_a_model_has_the_profile_that_is_behind_its_point():
 
 @pytest.mark.parametrize("given", [[], {}, 1.0, [1.0], {"one": 1.0}])
 def test_what_is_no_guarantee_is_refused(given):
-    with pytest.raises(ValueError, match=r"^guarantees must be guarantees, in a list or"):
+    with pytest.raises(ValueError, match=r"^guarantees must be a Guarantee, a list of them or"):
         PrivacyProfileDisplay.from_guarantees(given)

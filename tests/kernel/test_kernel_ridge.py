@@ -215,7 +215,7 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
             dict(mechanism="gradient", epsilon=2e-11, delta=1e-30, n_components=20),
             "epsilon must be larger",
         ),
-        (dict(release="query", n_queries=10**15), "epsilon must be larger: .* fewer n_queries"),
+        (dict(release="query", n_queries=10**15), "epsilon must be larger: .* smaller n_queries"),
         (dict(n_components=0), "n_components must be 'auto' or a positive int"),
         (dict(n_components=10**7), "n_components must be smaller: .* GiB"),
         (
@@ -239,7 +239,7 @@ def test_epsilon_auto_reads_the_number_of_rows_only(r):
         (dict(sensitivity="paper"), "sensitivity must be 'tight' .* protects one prediction"),
         (
             dict(sensitivity="paper", release="query", n_queries=3, adjacency="add-remove"),
-            "sensitivity must be 'tight' under adjacency='add-remove': .* has no bound",
+            "sensitivity must be 'tight' under adjacency='add-remove': .* is unbounded",
         ),
         (
             dict(sensitivity="paper", release="query", n_queries=3, loss="huber"),

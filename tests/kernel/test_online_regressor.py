@@ -695,7 +695,7 @@ def test_a_stream_past_its_horizon_is_refused_before_the_charge(law):
     [
         (dict(epsilon=0), "epsilon must be a positive"),
         (dict(epsilon=1e-14), "epsilon must be larger"),
-        (dict(release="query", n_queries=10**15), "epsilon must be larger: .* fewer n_queries"),
+        (dict(release="query", n_queries=10**15), "epsilon must be larger: .* smaller n_queries"),
         (dict(theta=0.5), "theta must be above 1/2 and below 1; got 0.5"),
         (dict(theta=1.0), "theta must be above 1/2 and below 1; got 1.0"),
         (dict(t0=1.0), "t0 must be at least 2.4.* with theta=0.6"),
@@ -708,7 +708,7 @@ def test_a_stream_past_its_horizon_is_refused_before_the_charge(law):
         (dict(release="all"), "release must be one of"),
         (dict(release="tree"), "horizon must be a positive int with release='tree'; got None"),
         (dict(release="tree", horizon=19), "horizon must be at least"),
-        (dict(delta=1e-6, horizon=19), "horizon must be at least .* would make 20; got 19.*fit"),
+        (dict(delta=1e-6, horizon=19), "horizon must be .* with this call 20; got 19.*fit"),
         (
             dict(release="matrix", horizon=99),
             "delta must be positive with release='matrix'.*got 0",

@@ -203,7 +203,7 @@ def test_a_batch_beyond_the_budget_is_refused_as_a_whole():
     predict = Linear()
     answers = answers_of(predict, n_queries=5)
     first = answers.answer(rows_of(3))
-    with pytest.raises(BudgetExceededError, match=r"Left: 2 of n_queries=5.* None was answered"):
+    with pytest.raises(BudgetExceededError, match=r"Left: 2 of n_queries=5.*No row"):
         answers.answer(rows_of(6))
     assert (answers.remaining, predict.n_rows) == (2, 3)
     assert_array_equal(answers.answer(rows_of(5))[:3], first)

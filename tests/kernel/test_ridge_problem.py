@@ -149,7 +149,7 @@ def test_the_width_of_huber_defaults_to_the_bound_on_targets():
 
 
 def test_the_squared_loss_is_refused_where_its_sensitivity_is_infinite():
-    with pytest.raises(ValueError, match=r"infinite sensitivity.*loss='huber'"):
+    with pytest.raises(ValueError, match=r"loss must be 'huber'.*infinite sensitivity"):
         ridge_sensitivity(penalty=1.0, y_bound=1.0, n_samples=10, adjacency="add-remove")
 
 

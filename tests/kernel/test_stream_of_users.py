@@ -352,7 +352,7 @@ def test_a_pickle_cannot_go_on_where_nobody_knows_who_came(options, tmp_path):
     )
     command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "model")]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told.startswith("groups cannot go on in this process")
+    assert told.startswith("groups cannot continue in this process")
     back = pickle.loads((tmp_path / "model").read_bytes())  # where they are known
     back.partial_fit(X[:4], y[:4], groups=list("aabc"))
     assert came(back, "a", "b", "d") == [2, 2, 1]
@@ -379,7 +379,7 @@ def test_who_states_the_calls_of_users_leaves_no_ids(options):
         copy_.partial_fit(
             X[:4], y[:4], groups=ids[:4]
         )  # a third call of theirs, which nobody counts
-    with pytest.raises(ValueError, match="ids of one kind"):
+    with pytest.raises(ValueError, match="IDs of one kind"):
         copy_.partial_fit(X[:4], y[:4], groups=np.arange(4))
 
 
@@ -407,7 +407,7 @@ def test_a_fork_cannot_go_on_either():
         os.write(writer, told)
         os._exit(0)
     os.wait()
-    assert os.read(reader, 1000).startswith(b"groups cannot go on in this process")
+    assert os.read(reader, 1000).startswith(b"groups cannot continue in this process")
     os.close(reader), os.close(writer)
 
 

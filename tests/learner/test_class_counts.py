@@ -156,7 +156,9 @@ def test_a_huge_budget_leaves_the_minimiser_around_the_centre(loss):
 def test_a_centre_further_out_than_planned_is_refused():
     loss = LogisticLoss()
     data, plan = rows(loss).blocks(), replace(centred(loss, ApproxDP(1.0), 6.0), centre_norm=8.0)
-    with pytest.raises(ValueError, match=r"centre must be within centre_norm=8; got a norm of 9"):
+    with pytest.raises(
+        ValueError, match=r"centre must have norm at most centre_norm=8; got a norm of 9"
+    ):
         plan(data, noise_source(0), 9.0 * np.eye(1, data.n_features))
     plan.check_n_rows(200)
     assert replace(plan, centre_norm=0.0)._linear_norm() < plan._linear_norm()

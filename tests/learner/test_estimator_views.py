@@ -78,7 +78,7 @@ def test_steps_and_what_was_found_are_drawn_within(rows):
     assert "estimator: DPLogisticRegression" in search._repr_html_()
     view = search.fit(X, y)._repr_html_()
     assert "best_estimator_: DPLogisticRegression" in view
-    assert "How the budget is divided" in view
+    assert "Budget allocation" in view
 
 
 def test_what_is_not_fitted_promises_nothing():

@@ -252,9 +252,9 @@ def test_a_penalty_is_raised_only_where_curvature_would_take_most_of_the_budget(
 @pytest.mark.parametrize(
     "calibration, delta, loss, message",
     [
-        ("jmlr2011", 1e-5, LogisticLoss(), "needs delta=0"),
+        ("jmlr2011", 1e-5, LogisticLoss(), "delta must be 0 for calibration="),
         ("kst2012", 1e-5, LogisticLoss(), "calibration must be one of"),
-        ("jmlr2011", 0.0, SoftmaxLoss(3), "must be 'tight' with more than two classes"),
+        ("jmlr2011", 0.0, SoftmaxLoss(3), "must be 'tight' for more than two classes"),
         ("tightest", 0.0, LogisticLoss(), "calibration must be one of"),
     ],
 )

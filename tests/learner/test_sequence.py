@@ -100,14 +100,14 @@ def test_what_is_released_composes_to_what_is_charged(delta):
 
 def test_stages_that_cost_more_than_is_charged_are_refused():
     plan = planned()
-    with pytest.raises(ValueError, match="guarantee must be that of all stages together"):
+    with pytest.raises(ValueError, match="guarantee must cover all stages together"):
         replace(plan, guarantee=replace(plan.guarantee, epsilon=1.4))
     louder = replace(plan.first[0], guarantee=replace(plan.first[0].guarantee, epsilon=0.1))
-    with pytest.raises(ValueError, match="guarantee must be that of all stages together"):
+    with pytest.raises(ValueError, match="guarantee must cover all stages together"):
         replace(plan, first=(louder,))
     gaussian = planned(replace(TARGET, delta=1e-5), descent)
     louder = RowCount(GaussianDP(1.0, adjacency="add-remove"))
-    with pytest.raises(ValueError, match="guarantee must be that of all stages together"):
+    with pytest.raises(ValueError, match="guarantee must cover all stages together"):
         replace(gaussian, first=(louder,))
 
 
@@ -157,13 +157,13 @@ def test_parts_that_do_not_add_up_to_a_guarantee_are_refused():
         ((), one(half), replace(whole, refined=GaussianDP(0.1))),
         ((RowNorm(GaussianDP(0.1), 9),), one(half), ApproxDP(1.0, 1e-5)),
     ):
-        with pytest.raises(ValueError, match="guarantee must be that of all stages together"):
+        with pytest.raises(ValueError, match="guarantee must cover all stages together"):
             Sequence(first, ((release,),), guarantee)
 
 
 def test_a_number_of_rows_is_given_where_it_is_public_and_counted_elsewhere():
     for target, n_samples in ((TARGET, 123.0), (ApproxDP(1.0), None)):
-        with pytest.raises(ValueError, match=rf"n_samples must be None where .*; got {n_samples}"):
+        with pytest.raises(ValueError, match=rf"n_samples must be None under .*; got {n_samples}"):
             Sequence.plan(target, release=objective, n_samples=n_samples)
     after = [ScoreScale.planner(LOSS)]
     with pytest.raises(ValueError, match="before must count the rows"):
@@ -200,7 +200,7 @@ def test_each_stage_of_each_plan_is_asked_how_many_rows_it_takes():
 def test_a_norm_is_read_before_the_rows_are_used():
     run = Run(rows(), 200.0)
     assert run.data.n_samples == 200
-    with pytest.raises(ValueError, match="first must read the norm"):
+    with pytest.raises(ValueError, match="first must have RowNorm"):
         RowNorm(ApproxDP(1.0), 200).learn(run, noise_source(0))
 
 
@@ -208,7 +208,7 @@ def test_a_norm_is_read_before_the_rows_are_used():
 def test_a_descent_never_sees_a_private_number_of_rows(kind):
     budget = kind(2.0, adjacency="add-remove")
     plan = NoisyDescent(LOSS, 6, NORM, None, 0.0, budget, budget)
-    with pytest.raises(ValueError, match=r"n_samples must be released .*; got None"):
+    with pytest.raises(ValueError, match=r"n_samples must be a released .*; got None"):
         plan(rows().blocks(), noise_source(0))
     whole = replace(TARGET, epsilon=2.0)
     if kind is GaussianDP:
@@ -220,7 +220,7 @@ def test_a_descent_never_sees_a_private_number_of_rows(kind):
 
 def test_a_sequence_takes_no_two_parts_that_have_a_delta():
     part = NoisyDescent.plan(ApproxDP(0.5, 1e-6), loss=LOSS, n_features=6, row_norm=NORM)
-    with pytest.raises(ValueError, match="guarantee must be that of all stages together"):
+    with pytest.raises(ValueError, match="guarantee must cover all stages together"):
         Sequence((part,), ((part,),), ApproxDP(2.0, 1e-5))
 
 

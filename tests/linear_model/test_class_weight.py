@@ -100,7 +100,7 @@ def test_balanced_weights_are_refused_with_the_way_to_declare_them():
         model = kind(class_weight="balanced", ledger=ledger)
         with pytest.raises(ValueError, match=r"^class_weight must not be 'balanced'") as caught:
             model.fit(X, y)
-        assert "is private" in str(caught.value)
+        assert "counts the private labels" in str(caught.value)
         assert "{label: 1 / (n_classes * share)}" in str(caught.value)
     assert not ledger.history()
 

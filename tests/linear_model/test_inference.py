@@ -226,7 +226,7 @@ def test_steps_that_did_not_converge_have_no_interval():
 
 def test_counts_beyond_the_largest_are_told():
     X, y = counted(20_000)
-    with pytest.warns(UserWarning, match="Targets beyond their bounds are about"):
+    with pytest.warns(UserWarning, match="The fraction of targets outside"):
         DPPoissonRegressor(5.0, 1e-6, y_max=3.0, inference=True, random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -235,7 +235,7 @@ def test_counts_beyond_the_largest_are_told():
 
 def test_what_was_clipped_is_told():
     X, y = numbers()
-    with pytest.warns(UserWarning, match="Targets beyond their bounds are about") as caught:
+    with pytest.warns(UserWarning, match="The fraction of targets outside") as caught:
         model = DPLinearRegression(y_bounds=(-0.3, 0.3), random_state=0).fit(X, y)
     assert "for the clipped data" in str(model.summary_)
     share = np.mean(np.abs(y) >= 0.3)
@@ -274,7 +274,7 @@ def test_the_table_is_made_of_the_model(kind):
 def test_the_table_says_whose_odds_it_is_about():
     X, y = classes()
     model = logistic(random_state=0).fit(X, np.where(y, "ill", "well"))
-    assert "Coefficients are of the log-odds of 'well'." in str(model.summary_)
+    assert "Coefficients are for the log-odds of 'well'." in str(model.summary_)
 
 
 def test_odds_ratios_are_exponentials():
@@ -336,7 +336,7 @@ def test_a_pipeline_is_told_in_units_of_its_columns():
     assert other.names == ("age", "site = west", "intercept")
     assert other.estimates[1] == pytest.approx(summary.estimates[2] - summary.estimates[1])
     for wrong in ({"age": 20.0}, {"town": "north"}):
-        with pytest.raises(ValueError, match="references must name columns of categories"):
+        with pytest.raises(ValueError, match="references must name categorical columns"):
             coefficient_summary(model, references=wrong)
     errors = (summary.estimates - [0.5, 4.0, 0.0, 100.0]) / summary.standard_errors
     assert np.abs(errors).max() < 5.0  # 1 in 400,000 for each
@@ -398,7 +398,7 @@ def test_what_stands_in_place_of_a_column_is_in_the_intercept():
 
 def test_targets_beyond_the_nearer_bound_are_told_without_an_intercept():
     X = np.random.default_rng(0).uniform(-1.0, 1.0, (6000, 1))
-    with pytest.warns(UserWarning, match="Targets beyond their bounds are about"):
+    with pytest.warns(UserWarning, match="The fraction of targets outside"):
         DPLinearRegression(5.0, y_bounds=(0.0, 10.0), fit_intercept=False, random_state=0).fit(
             X, 2.0 * X[:, 0]
         )

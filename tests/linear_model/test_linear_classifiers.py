@@ -125,7 +125,10 @@ def test_labels_may_be_strings_and_classes_public(binary):
         ({"delta": 1.0}, "delta must be .*; got 1.0"),
         ({"C": 1e14}, r"C must be between .* with x_norm=1.0 and intercept_scaling='auto'; got"),
         ({"calibration": "kst2012", "delta": 1e-5}, "calibration must be one of"),
-        ({"calibration": "jmlr2011", "delta": 1e-5}, "needs delta=0; got delta=1e-05"),
+        (
+            {"calibration": "jmlr2011", "delta": 1e-5},
+            "delta must be 0 for calibration='jmlr2011'; got 1e-05",
+        ),
         ({"calibration": "jmlr2011", "mechanism": "output"}, "calibration must be 'tight'"),
         ({"intercept_scaling": 1e51}, "intercept_scaling must be between 1e-50 and 1e50; got"),
         ({"classes": [0]}, "classes must"),

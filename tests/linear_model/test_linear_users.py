@@ -169,11 +169,11 @@ def test_mechanisms_for_rows_are_refused_before_a_charge(options, name):
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda X, y, groups: (X, y, groups[:-1]), "groups must hold one id a row"),
-        (lambda X, y, groups: (X, y, groups[:, np.newaxis]), "groups must hold one id a row"),
-        (lambda X, y, groups: (X, y, np.where(groups == 3, np.nan, groups)), "an id is missing"),
-        (lambda X, y, groups: (X, y[1:], groups), "X and y must have as many rows"),
-        (lambda X, y, groups: (X[1:], y, groups), "X and y must have as many rows"),
+        (lambda X, y, groups: (X, y, groups[:-1]), "groups must hold one ID per row"),
+        (lambda X, y, groups: (X, y, groups[:, np.newaxis]), "groups must hold one ID per row"),
+        (lambda X, y, groups: (X, y, np.where(groups == 3, np.nan, groups)), "an ID is missing"),
+        (lambda X, y, groups: (X, y[1:], groups), "X and y must have the same number of rows"),
+        (lambda X, y, groups: (X[1:], y, groups), "X and y must have the same number of rows"),
         (lambda X, y, groups: (X, np.column_stack([y, y]), groups), r"shape \(n_samples, 2\)"),
         (lambda X, y, groups: (X[:, :0], y, groups), r"shape=\(, 0\)"),
     ],

@@ -114,7 +114,7 @@ def test_messages_of_other_sizes_than_planned_are_refused():
         for size in (1, 2, 4):
             with pytest.raises(ValueError, match=f"gradient must have 3 .* got {size}"):
                 device.release_gradient(np.ones(size))
-        with pytest.raises(ValueError, match="gradient must have 3 numbers a row; got 5"):
+        with pytest.raises(ValueError, match="gradient must have 3 numbers per row; got 5"):
             device.release_gradient(np.ones((2, 5)))
     with pytest.raises(ValueError, match="A message must have 3 numbers; got 4"):
         device.release(np.zeros(4), np.ones(3), 0.5)

@@ -216,7 +216,7 @@ def test_a_fit_is_what_devices_send_and_what_the_learner_makes_of_it(options):
 
 def test_questions_and_answers_take_turns():
     model = regressor(**BANDIT)
-    with pytest.raises(ValueError, match=r"^n_features must be given to begin a stream; got None"):
+    with pytest.raises(ValueError, match=r"^n_features must be given to start a stream; got None"):
         model.ask()
     assert not hasattr(model, "_stream") and not hasattr(model, "n_features_in_")
     model.ask(3)
@@ -392,9 +392,9 @@ def test_the_ledger_is_charged_once_a_stream(options):
             dict(intercept_scaling=1 / 129, x_norm=2.0),
             "intercept_scaling must be 'auto' or from 1/256 to 16 times x_norm; got",
         ),
-        (dict(gradient_norm=1.0), "gradient_norm must be 'auto' unless loss='custom', as the"),
+        (dict(gradient_norm=1.0), "gradient_norm must be 'auto' unless loss='custom'"),
         (dict(loss="custom", gradient_norm=1e60), "gradient_norm must be between 1e-50 and 1e50"),
-        (dict(loss="custom", **BANDIT), "feedback must be 'full' with loss='custom': values of"),
+        (dict(loss="custom", **BANDIT), "feedback must be 'full' with loss='custom'; for values"),
     ],
     ids=str,
 )

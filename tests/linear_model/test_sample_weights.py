@@ -248,7 +248,7 @@ def test_what_makes_weights_of_all_rows_is_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         boosted.fit(X, y)
-    with pytest.raises(ValueError, match="weights of a row from the errors of all rows"):
+    with pytest.raises(ValueError, match="row weights come from the exact errors of all rows"):
         guarantee_of(boosted)
 
 
@@ -277,9 +277,9 @@ def test_bad_weights_are_refused_before_a_charge(weights):
     pipeline = DPPipeline([("model", model.__class__(max_sample_weight=1.0))], ledger=ledger)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(ValueError, match="sample_weight must hold one number a row"):
+        with pytest.raises(ValueError, match="sample_weight must hold one number per row"):
             model.fit(X, y, sample_weight=weights)
-        with pytest.raises(ValueError, match="sample_weight must hold one number a row"):
+        with pytest.raises(ValueError, match="sample_weight must hold one number per row"):
             pipeline.fit(X, y, model__sample_weight=weights)
     assert not ledger.history()
 

@@ -135,12 +135,12 @@ def test_each_selection_has_its_own_digits_and_shape():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(utilities=[0.5, 1.0]), "utilities must be whole numbers"),
-        (dict(utilities=[]), "utilities must be whole numbers"),
-        (dict(utilities=[[[1]]]), "utilities must be whole numbers"),
+        (dict(utilities=[0.5, 1.0]), "utilities must be a non-empty integer array"),
+        (dict(utilities=[]), "utilities must be a non-empty integer array"),
+        (dict(utilities=[[[1]]]), "utilities must be a non-empty integer array"),
         (dict(utilities=[2**52 + 1, 0]), r"at most 2\*\*52"),
-        (dict(spread=0), "spread must be a positive int"),
-        (dict(spread=0.5), "spread must be a positive int"),
+        (dict(spread=0), "spread must be a positive integer"),
+        (dict(spread=0.5), "spread must be a positive integer"),
         (dict(epsilon=0.0), "epsilon must be a positive"),
         (dict(epsilon=math.nan), "epsilon must be a positive"),
     ],

@@ -504,14 +504,14 @@ def test_pictures_are_of_released_counts(load, kinds):
         assert ((drawn.prob_true >= 0.0) & (drawn.prob_true <= 1.0)).all()
         assert drawn.plot().figure_ is not None
     else:
-        with pytest.raises(ValueError, match="kind must be one of those whose counts"):
+        with pytest.raises(ValueError, match="kind must be one with released counts"):
             found.calibration_display()
     with pytest.raises(ValueError, match="kind must be one of"):
         found.plot("surface")
     alone = dp_evaluate(
         model, X, y, 5.0, scoring=next(iter(found.values)), y_bounds=bounds_of(model)
     )
-    with pytest.raises(ValueError, match="scoring of an evaluation that is drawn must release"):
+    with pytest.raises(ValueError, match="scoring of a plotted evaluation must release"):
         replace(alone, counts={}).plot()
     with pytest.raises(ValueError, match="ax must hold"):
         found.plot(ax=list(range(7)))

@@ -208,11 +208,11 @@ def test_a_delta_of_one_over_the_number_of_users_warns():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(scoring="average_precision"), "no sum over users of bounded numbers"),
-        (dict(scoring=["accuracy", "average_precision"]), "no sum over users of bounded numbers"),
-        (dict(groups=np.arange(5)), "groups must hold one id a row"),
-        (dict(groups="patient"), "groups must hold one id a row"),
-        (dict(groups=lambda n: np.r_[np.nan, np.arange(n - 1)]), "an id is missing"),
+        (dict(scoring="average_precision"), "not a sum of bounded numbers"),
+        (dict(scoring=["accuracy", "average_precision"]), "not a sum of bounded numbers"),
+        (dict(groups=np.arange(5)), "groups must hold one ID per row"),
+        (dict(groups="patient"), "groups must hold one ID per row"),
+        (dict(groups=lambda n: np.r_[np.nan, np.arange(n - 1)]), "an ID is missing"),
     ],
 )
 def test_what_users_cannot_have_is_refused_before_the_charge(change, message, tmp_path):
@@ -228,7 +228,7 @@ def test_what_users_cannot_have_is_refused_before_the_charge(change, message, tm
 
 def test_no_message_tells_how_many_rows_users_have():
     chances, y, groups = crowd()
-    with pytest.raises(ValueError, match="as many rows") as caught:
+    with pytest.raises(ValueError, match="same number of rows") as caught:
         dp_evaluate(SaidClassifier(), chances, y[1:], 1.0, groups=groups)
     assert str(len(y)) not in str(caught.value)
 

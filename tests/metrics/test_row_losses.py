@@ -65,8 +65,8 @@ def test_whatever_a_row_holds_its_loss_is_between_0_and_1(scoring):
 @pytest.mark.parametrize(
     ("scoring", "model", "message"),
     [
-        ("roc_auc", DPLogisticRegression(), "choose by 'accuracy' or 'neg_log_loss'"),
-        ("f1", DPLogisticRegression(), "is none: choose by"),
+        ("roc_auc", DPLogisticRegression(), "Choose by 'accuracy' or 'neg_log_loss'"),
+        ("f1", DPLogisticRegression(), "Choose by 'accuracy'"),
         ("max_error", Ridge(), "scoring must have a bounded range, for a regressor one of"),
         ("r2", DPLogisticRegression(), "for a classifier one of 'accuracy'"),
         ("neg_log_loss", DPLinearSVC(), "without predict_proba"),

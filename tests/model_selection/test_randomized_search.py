@@ -219,8 +219,8 @@ def test_parameters_of_steps_and_add_remove_neighbours():
         ({"shares": {"fits": 0.1}}, "shares must name runs, refit; got 'fits'"),
         ({"shares": {"runs": 0.6, "refit": 0.6}}, "shares must sum to at most 1"),
         ({"scoring": "wishes"}, "scoring must"),
-        ({"epsilon": 0.1}, "tell nothing about which is best"),
-        ({"estimator": DPOnlineKernelRegressor()}, "estimator must not learn a stream"),
+        ({"epsilon": 0.1}, "cannot show which is best"),
+        ({"estimator": DPOnlineKernelRegressor()}, "estimator must not learn from a stream"),
         ({"estimator": DPLogisticRegression(epsilon=2.0)}, "epsilon"),
         ({"adjacency": "add-remove"}, "row_key must be given"),
     ],
@@ -235,7 +235,7 @@ def test_what_is_wrong_is_said_before_the_charge(params, message):
 
 
 def test_few_rows_warn_and_a_ledger_that_cannot_pay_refuses():
-    with pytest.warns(UserWarning, match="tell little about which is best"):
+    with pytest.warns(UserWarning, match="hardly show which is best"):
         make(epsilon=1.0, random_state=None).fit(X, Y)
     ledger = BudgetLedger(epsilon=5.9, delta=1e-5)
     with pytest.raises(BudgetExceededError):

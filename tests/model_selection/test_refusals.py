@@ -61,7 +61,7 @@ CASES = {
     # More candidates than the budget bears
     "a grid, by mu": (
         fit(grid(None, MANY, epsilon=0.5, delta=0.05, **KEYED)),
-        r"param_grid must hold fewer candidates, .* bears [2-9] at most, for mu=0\.\d+ .* got 12",
+        r"param_grid must have fewer candidates, .* for [2-9] at most, for mu=0\.\d+ .* got 12",
     ),
     "runs, by mu": (
         fit(runs(epsilon=1e-3, delta=0.1)),
@@ -132,7 +132,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.filterwarnings("ignore:.* tell little about which")
+@pytest.mark.filterwarnings("ignore:.* hardly show which")
 @pytest.mark.filterwarnings("ignore:delta=:skdp.exceptions.PrivacyWarning")
 def test_it_is_refused_in_one_sentence_before_the_charge(name):
     ask, told = CASES[name]
@@ -149,7 +149,7 @@ def test_a_key_that_raises_quotes_no_row(make):
         raise RuntimeError(f"X must be secret: {X[0]}")
 
     ledger = BudgetLedger(epsilon=50.0)
-    with pytest.raises(ValueError, match="row_key must give one key a row") as raised:
+    with pytest.raises(ValueError, match="row_key must give one key per row") as raised:
         make(adjacency="add-remove", row_key=key, ledger=ledger).fit(X, Y)
     assert "secret" not in str(raised.value) and ledger.history() == []
     assert raised.value.__context__ is None and raised.value.__cause__ is None

@@ -182,13 +182,13 @@ class OfRows(DPLogisticRegression):
 @pytest.mark.parametrize(
     ("model", "groups", "message"),
     [
-        (OfRows(), None, "groups must be None for an estimator whose fit takes none"),
+        (OfRows(), None, "groups must be None for an estimator whose fit does not accept them"),
         (
             DPPipeline([("model", OfRows())]),
             None,
-            "groups must be None where a step learns that takes none",
+            "groups must be None if a step does not accept them",
         ),
-        (DPLogisticRegression(), np.arange(7), "groups must hold one id a row"),
+        (DPLogisticRegression(), np.arange(7), "groups must hold one ID per row"),
         (DPLogisticRegression(), "few", "groups must name more users than 3"),
     ],
     ids=["estimator", "step", "length", "few"],

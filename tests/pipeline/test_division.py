@@ -183,7 +183,7 @@ def test_given_shares_are_kept_and_the_rest_goes_to_others():
         ({"a": 0.7, "m": 0.4}, "sum to at most 1"),
         ({"n": 0.5}, "must name steps that learn under a guarantee"),
         ({"a": -0.5}, "shares\\['a'\\] must be between"),
-        ({"a": 1.0}, "leave something"),
+        ({"a": 1.0}, "leave a remainder"),
         ("even", "must be 'auto' or a dict"),
         ([0.5, 0.5], "must be 'auto' or a dict"),
     ],

@@ -130,7 +130,7 @@ def test_a_step_that_spends_more_than_was_planned_is_noticed():
 
     X, _ = people()
     pipeline = DPPipeline([("greedy", Greedy(quantiles=(0.1, 0.9)))], 20.0, DELTA)
-    with pytest.raises(RuntimeError, match="Step 'greedy' spent more than was planned"):
+    with pytest.raises(RuntimeError, match="Step 'greedy' spent more than its planned budget"):
         pipeline.fit(X[["age"]])
     assert not hasattr(pipeline, "steps_")
 
@@ -215,9 +215,9 @@ def test_a_budget_of_a_steps_own_is_refused(own, told):
     [
         ([], ValueError, "steps must be a list"),
         ([("a", Normalizer(), 3)], ValueError, "steps must be pairs"),
-        ([("a", Normalizer()), ("a", Normalizer())], ValueError, "names of their own"),
+        ([("a", Normalizer()), ("a", Normalizer())], ValueError, "distinct names"),
         ([("a__b", Normalizer())], ValueError, "names without '__'"),
-        ([("epsilon", Normalizer())], ValueError, "name of a parameter"),
+        ([("epsilon", Normalizer())], ValueError, "named like a parameter"),
         ([("m", DPLogisticRegression()), ("n", Normalizer())], TypeError, "must be a transform"),
         ([("n", Normalizer)], TypeError, "must be an estimator, an instance"),
         ([("n", object())], TypeError, "must be an estimator"),
@@ -321,7 +321,7 @@ def test_a_stream_learns_its_steps_from_the_first_rows_and_pays_once():
     assert len(ledger.history()) == 1
     assert pipeline.named_steps["model"].n_samples_seen_ == len(X)
     pipeline.set_params(model__half_life=3.0)
-    with pytest.raises(ValueError, match="parameters of the last step must stay"):
+    with pytest.raises(ValueError, match="parameters of the last step must not change"):
         pipeline.partial_fit(X[["age"]], y)
 
 

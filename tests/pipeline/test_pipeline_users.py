@@ -138,7 +138,7 @@ def test_a_step_without_groups_is_refused_before_a_charge():
             return super().fit(X)
 
     whole = pipeline(("bounds", ForRecords()), ledger=ledger, random_state=None)
-    with pytest.raises(ValueError, match="a step learns that takes none: Step 'bounds'"):
+    with pytest.raises(ValueError, match="a step does not accept them: Step 'bounds'"):
         whole.fit(X, y, groups=groups)
     assert not ledger.history()
 
@@ -208,7 +208,7 @@ def test_a_search_whose_fits_are_for_users_has_no_guarantee(refit, name):
             last.set_fit_request(groups=name)
             grid = {k: [1.0, 2.0] for k in model.get_params() if k.endswith("epsilon")}
             search = GridSearchCV(model, grid, cv=KFold(2), refit=refit).fit(X, y, **ids)
-            with pytest.raises(ValueError, match="The fits of the search are for users"):
+            with pytest.raises(ValueError, match="The fits of the search use groups"):
                 guarantee_of(search, public=("scores", "splits"))
 
 

@@ -374,7 +374,7 @@ def test_a_column_that_is_gone_can_be_one_of_none(columns):
     rows = patients()
     model = pipeline(columns).fit(rows, target(rows))
     for name in ("age", "insured", "visit", "ward"):
-        with pytest.raises(ValueError, match=f"missing: {{'{name}'}}.* columns of None will do"):
+        with pytest.raises(ValueError, match=f"missing: {{'{name}'}}.* pass columns of None"):
             model.predict(rows.drop(columns=name))
         assert np.isfinite(model.predict_proba(rows.assign(**{name: None}))).all()
 
@@ -390,7 +390,7 @@ def test_a_scaler_that_can_center_missing_values_says_so():
 def test_what_is_no_time_is_refused_before_the_charge():
     rows, y, book = patients(), target(patients()), BudgetLedger(epsilon=100.0, delta=0.1)
     model = pipeline().set_params(ledger=book)
-    with pytest.raises(ValueError, match="column 'visit' holds others"):
+    with pytest.raises(ValueError, match="column 'visit' holds other values"):
         model.fit(rows.assign(visit="SECRET"), y)
     assert not book.history()
     model.fit(rows, y)
@@ -435,5 +435,5 @@ def test_effects_of_parts_of_a_date(columns):
     display = AdditiveEffectsDisplay.from_estimator(model, ["age", "insured", *PARTS, "ward"])
     month = display.effects[3]
     assert (month.column, month.values[0], month.values[-1]) == ("visit_month", 1.0, 12.0)
-    with pytest.raises(ValueError, match="columns must name columns with a range"):
+    with pytest.raises(ValueError, match="columns must name columns that have a range"):
         AdditiveEffectsDisplay.from_estimator(model, ["visit"])

@@ -120,22 +120,22 @@ def test_replays_of_wrappers_reach_the_claim_and_stay_within(steps):
         (TransformedTargetRegressor(RIDGE, func=np.log), "func and inverse_func"),
         (
             TransformedTargetRegressor(RIDGE, func=np.log, transformer=FunctionTransformer()),
-            "not be given both",
+            "not both be given",
         ),
         (TransformedTargetRegressor(RIDGE, transformer=Normalizer()), "an inverse_transform"),
         (TransformedTargetRegressor(RIDGE, transformer=StandardScaler()), "m__transformer"),
         (
             TransformedTargetRegressor(RIDGE, func=np.sort, inverse_func=np.abs),
-            "one of numpy's functions",
+            "an elementwise numpy function",
         ),
         (SelectFromModel(PRIVATE, prefit=True), "prefit must be False"),
         (SelectFromModel(PRIVATE, threshold="most"), "threshold must be None, a number"),
         (SelectFromModel(PRIVATE, max_features=lambda X: 1), "max_features must be None or an"),
-        (SelectFromModel(PRIVATE, importance_getter=abs), "importance_getter must be a text"),
-        (SelectFromModel(DPKernelRidge()), "one coefficient for each column"),
+        (SelectFromModel(PRIVATE, importance_getter=abs), "importance_getter must be a str"),
+        (SelectFromModel(DPKernelRidge()), "one coefficient per column"),
         (FixedThresholdClassifier(LogisticRegression()), "Use DPLogisticRegression instead"),
         (FixedThresholdClassifier(DPLogisticRegression(epsilon=3.0)), "epsilon of step"),
-        (FixedThresholdClassifier(pipeline(PRIVATE)), "with a budget of its own"),
+        (FixedThresholdClassifier(pipeline(PRIVATE)), "with its own budget"),
     ],
 )
 def test_what_may_learn_more_is_refused_before_a_charge(step, told):
@@ -171,7 +171,7 @@ def test_the_guarantee_of_a_wrapper_is_that_of_what_was_fitted():
     with pytest.raises(ValueError, match="a StandardScaler, is not known"):
         guarantee_of(scaled)
     chosen = SelectFromModel(PRIVATE, max_features=lambda X: int(X[0, 0] > 0.0) + 1).fit(X, y)
-    with pytest.raises(ValueError, match="max_features must be as it was in the fit"):
+    with pytest.raises(ValueError, match="max_features must be the same as in the fit"):
         guarantee_of(chosen.set_params(max_features=None))
     public = SelectFromModel(LogisticRegression()).fit(X, y)
     assert guarantee_of(public, public=("estimator",)).epsilon == 0.0

@@ -124,7 +124,7 @@ def test_errors_say_nothing_of_the_values(bad):
         (dp_histogram, dict(), "edges or categories must be given"),
         (dp_histogram, dict(edges=[0, 1], categories=[1]), "edges or categories must be given"),
         (dp_histogram, dict(edges=[1, 0]), "edges must be"),
-        (dp_histogram, dict(edges=[0, math.inf]), "edges must be finite"),
+        (dp_histogram, dict(edges=[0, math.inf]), "edges must be at least two finite"),
         (dp_histogram, dict(categories=["a", "a"]), "categories must be"),
     ],
 )

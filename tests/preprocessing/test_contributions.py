@@ -128,14 +128,14 @@ def test_tables_stay_of_their_kind(container):
 @pytest.mark.parametrize(
     "options, message",
     [
-        (dict(groups=None), "groups must hold the id of the user who owns each row; got None"),
-        (dict(groups=[1, 2]), "groups must hold one id a row"),
+        (dict(groups=None), "groups must hold the user ID of each row; got None"),
+        (dict(groups=[1, 2]), "groups must hold one ID per row"),
         (dict(max_rows=0), "max_rows must be a positive int; got 0"),
         (dict(max_rows=1.5), "max_rows must be a positive int; got 1.5"),
         (dict(adjacency="none"), "adjacency must be one of"),
         (dict(random_state=None), "random_state must be an integer .*public; got None"),
         (dict(random_state=-1), "random_state must be an integer .*public; got -1"),
-        (dict(y=[1]), "y must have as many entries as X has rows"),
+        (dict(y=[1]), "y must have one entry per row of X"),
         (dict(X=np.empty((0, 2))), "X must have at least one row"),
         (dict(X=5), "X must have at least one row"),
     ],

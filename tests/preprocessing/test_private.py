@@ -146,11 +146,11 @@ def test_what_a_dtype_is_taken_for(dtype, kind):
 def test_durations_and_nested_values_are_refused_by_the_name_of_the_column():
     frame = people(20).assign(day=pd.Series(range(20)).astype("timedelta64[ns]"))
     with pytest.raises(
-        ValueError, match="durations where dtypes decide, as column 'day' is: make"
+        ValueError, match="durations if dtypes choose the columns; got 'day': convert"
     ):
         make_private_preprocessor().fit(frame)
     nested = people(20).assign(list=pd.Series([[1]] * 20, dtype=arrow("list")))
-    with pytest.raises(ValueError, match="one value a row; column 'list' does not"):
+    with pytest.raises(ValueError, match="one value per row; column 'list' does not"):
         make_private_preprocessor().fit(nested)
 
 
@@ -166,9 +166,9 @@ def test_polars():
     assert np.allclose(prepare.fit_transform(table), expected)
     dated = table.with_columns(day=pl.date(2020, 1, 1), due=pl.datetime(2020, 1, 1))
     assert columns_by_dtype(dated) == {**kinds, "datetime": ["day", "due"]}
-    with pytest.raises(ValueError, match="as column 'day' is"):
+    with pytest.raises(ValueError, match="got 'day'"):
         columns_by_dtype(table.with_columns(day=pl.duration(days=1)))
-    with pytest.raises(ValueError, match="one value a row; column 'list' does not"):
+    with pytest.raises(ValueError, match="one value per row; column 'list' does not"):
         columns_by_dtype(table.with_columns(list=pl.concat_list("age", "code")))
 
 
@@ -178,11 +178,11 @@ def test_polars():
         (dict(columns=["age"]), "columns must be None or a dict"),
         (dict(columns={"numbers": ["age"]}), "columns must be None or a dict"),
         (dict(columns={"numeric": "age"}), r"columns\['numeric'\] must be a list of columns"),
-        (dict(columns={"numeric": []}), "at least one column, and each once; got none"),
-        (dict(columns={"numeric": {"age": (0, 120)}}), "bounds are stated with"),
+        (dict(columns={"numeric": []}), "at least one column, each only once; got none"),
+        (dict(columns={"numeric": {"age": (0, 120)}}), "State bounds in"),
         (
             dict(columns={"numeric": ["age"], "categorical": ["age"]}),
-            r"each once; got \['age'\] twice",
+            r"each only once; got \['age'\] twice",
         ),
         (dict(columns={"datetime": ["age"], "boolean": ["age"]}), r"once; got \['age'\] twice"),
         (dict(columns={"categorical": {"city": "Bonn"}}), "categories must be non-empty lists"),

@@ -82,7 +82,7 @@ def test_missing_numbers_are_refused_or_centered():
     ("arguments", "message"),
     [
         (({}, {}), "must name a column; got none"),
-        (({"a": (0, 1)}, {"a": ["x"]}), r"name a column once; got \['a'\] twice"),
+        (({"a": (0, 1)}, {"a": ["x"]}), r"name each column once; got \['a'\] twice"),
         (({"a": (0, 1)}, {"b": "xyz"}), "non-empty lists; got 'xyz' for 'b'"),
         (({"a": (0, 1)}, {"b": ["x", "x"]}), "must not repeat a value; got .* for 'b'"),
         (({0: (0, 1)},), r"names must be strings; got \[0\]"),
@@ -98,7 +98,7 @@ def test_lists_that_make_no_sense_are_refused(arguments, message):
     [
         ({"log": ["b"]}, r"log must name columns of bounds; got \['b'\]"),
         ({"indicators": "a"}, "indicators must be a list of columns; got 'a'"),
-        ({"indicators": ["a"]}, r"name a column once; got \['a'\] twice"),
+        ({"indicators": ["a"]}, r"name each column once; got \['a'\] twice"),
         ({"norm": "clip"}, "norm must be 'scale', a positive number or None; got 'clip'"),
     ],
 )

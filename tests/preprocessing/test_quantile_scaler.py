@@ -198,7 +198,7 @@ def test_bad_rows_are_refused_without_a_value():
         DPQuantileScaler(AMPLE).fit(text)
     assert "Ulm" not in str(refused.value) and refused.value.__context__ is None
     twice = pd.DataFrame([[1.0, 2.0]] * 9, columns=["size", "size"])
-    with pytest.raises(ValueError, match=r"a name of its own for each column; got \['size'\]"):
+    with pytest.raises(ValueError, match=r"distinct column names; got \['size'\]"):
         DPQuantileScaler(AMPLE).fit(twice)
     with pytest.raises(ValueError, match="NaN: pass missing='center'"):
         DPQuantileScaler(AMPLE, missing="error").fit([[np.nan], [1.0]])

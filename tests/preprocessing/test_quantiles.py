@@ -124,7 +124,7 @@ def test_too_small_a_budget_is_refused_with_the_least_that_works():
         (dict(quantiles="median"), "quantiles must be 'auto'"),
         (dict(search_range=(0.0, math.inf)), "search_range must be"),
         (dict(search_range="all"), "search_range must be"),
-        (dict(search_range=(1e9, 1e9 + 1e-6), n_cells=2**14), "n_cells must be few enough"),
+        (dict(search_range=(1e9, 1e9 + 1e-6), n_cells=2**14), "n_cells must be smaller"),
         (dict(n_cells=0), "n_cells must be"),
         (dict(n_columns=0), "n_columns must be"),
         (dict(n_samples_public=2**31 + 1), "at most 2147483648 rows"),

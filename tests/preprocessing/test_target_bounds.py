@@ -102,8 +102,8 @@ def test_any_target_has_bounds_and_finite_predictions(y, y_search_range):
 @pytest.mark.parametrize(
     "given, message",
     [
-        ((0.0, 0.0), "low first"),
-        ((1.0, 1.0 + 1e-9), "not narrower"),
+        ((0.0, 0.0), "low < high"),
+        ((1.0, 1.0 + 1e-9), "a width of at least"),
         ((-1e200, 1.0), "at most 1e150"),
         ((-np.inf, 1.0), "finite"),
         (5.0, "two numbers"),

@@ -120,7 +120,7 @@ def test_a_part_that_is_edited_is_noticed(tmp_path):
 
 @pytest.mark.parametrize("key", ["", None, 0.5, True, ["a"]])
 def test_keys_are_texts_or_whole_numbers(ledger, key):
-    with pytest.raises(ValueError, match="key must be a text or a whole number"):
+    with pytest.raises(ValueError, match="key must be a non-empty string or an integer"):
         ledger.partition(key)
-    with pytest.raises(ValueError, match="key must divide a whole ledger"):
+    with pytest.raises(ValueError, match="key must not divide a part again"):
         ledger.partition("a").partition("b")

@@ -84,7 +84,7 @@ def test_charges_are_told_by_label_and_by_day(monkeypatch):
     assert told.spent == ledger.spent() and told.charges == 4
     assert [one.delta for one in told.left] == [0.0, 1e-6, 5e-6]
     view = ledger._repr_html_()
-    for text in ("Spent by label", "(none)", "2026-01-02", "What one more charge may have"):
+    for text in ("Spent by label", "(none)", "2026-01-02", "Largest possible next charge"):
         assert text in view
 
 

@@ -199,7 +199,7 @@ MALFORMED = [
 def test_a_malformed_sparse_matrix_is_refused_before_the_charge(name, kind):
     X, y = problem(name)
     estimator = model(name, ledger=ledger())
-    with pytest.raises(ValueError, match="X must be a well-formed sparse matrix"):
+    with pytest.raises(ValueError, match="X must be a valid sparse matrix"):
         estimator.fit(malformed(kind, X), y)
     assert is_untouched(estimator)
 
@@ -377,7 +377,7 @@ def test_messages_of_a_device_do_not_show_the_record(x, y):
 def test_a_missing_value_is_answered_by_what_has_a_guarantee():
     with pytest.raises(ValueError, match="contains NaN") as error:
         DPLogisticRegression().fit([[1.0, np.nan], [0.0, 1.0]], [0, 1])
-    assert str(error.value).endswith("or learns one within a budget.")
+    assert str(error.value).endswith("or by a privately learned value.")
     assert "DPSimpleImputer" in str(error.value) and "HistGradient" not in str(error.value)
 
 

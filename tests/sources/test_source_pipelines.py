@@ -159,7 +159,7 @@ def test_unions_are_refused_in_words():
     steps = [("both", FeatureUnion([("a", Normalizer())])), ("model", DPLogisticRegression())]
     model = DPPipeline(steps, epsilon=1.0, delta=1e-6)
     source = ds.dataset(TABLE.select(["age", "class"]))
-    with pytest.raises(ValueError, match="no FeatureUnion"):
+    with pytest.raises(ValueError, match="not be a FeatureUnion"):
         model.fit(source, "class")
 
 

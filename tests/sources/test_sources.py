@@ -273,12 +273,12 @@ def changed(column, value, row=-1):
     [
         (changed("c", np.nan), "Input X contains NaN"),
         (changed("c", np.inf), "infinity"),
-        (changed("two", None), "lack a label"),
-        (changed("owner", None), "owner of every row"),
+        (changed("two", None), "missing labels"),
+        (changed("owner", None), "user ID of every row"),
         (changed("owner", "user 0"), "sort its rows"),
         (ROWS[["a", "two", "owner", "count"]].assign(a="text"), "column 'a'"),
         (ROWS.iloc[:0], "at least one row"),
-        (ROWS[["two", "owner"]], "a column beside"),
+        (ROWS[["two", "owner"]], "a column other than"),
     ],
 )
 def test_what_is_found_wrong_at_first_is_not_charged(rows, told):
@@ -339,7 +339,7 @@ class Broken:
 
 def test_what_can_be_read_once_is_refused():
     table = pa.Table.from_pandas(ROWS)
-    with pytest.raises(ValueError, match="used up"):
+    with pytest.raises(ValueError, match="read once"):
         logistic()[0].fit(table.to_reader(), "two")
     with pytest.raises(ValueError, match="must be an array, a frame"):
         row_source(3)
@@ -349,7 +349,7 @@ def test_what_can_be_read_once_is_refused():
 def test_names_of_columns_that_are_not_there_are_refused(rows):
     for name in ("y", "groups"):
         options = {"y": "two", name: "absent"}
-        with pytest.raises(ValueError, match=f"{name} must hold one .* a row, or be the name"):
+        with pytest.raises(ValueError, match=f"{name} must hold one .* per row, or be the name"):
             logistic()[0].fit(rows, **options)
 
 
@@ -395,9 +395,9 @@ def part(labels, ids):
     [
         ([[0, 1], ["hiv-positive", "no"]], [[1, 2], [3, 4]], "Unknown label type"),
         ([[0, 1], [0.5, 1.5]], [[1, 2], [3, 4]], "Unknown label type"),
-        ([[0, 1], [0, 1]], [[1, 2], [None, 4]], "an id is missing"),
-        ([[0, 1], [0, 1]], [[1, 2], [object(), object()]], "ids that are equal"),
-        ([[0, 1], [0, 1]], [[1, 2], [[3], [4]]], "can be hashed"),
+        ([[0, 1], [0, 1]], [[1, 2], [None, 4]], "an ID is missing"),
+        ([[0, 1], [0, 1]], [[1, 2], [object(), object()]], "IDs that compare equal"),
+        ([[0, 1], [0, 1]], [[1, 2], [[3], [4]]], "hashable IDs"),
     ],
 )
 def test_labels_and_ids_of_another_kind_in_a_later_block(labels, ids, told):
@@ -426,7 +426,7 @@ def test_blocks_have_the_columns_that_are_asked_for():
     assert_array_equal(found.coef_, expected.coef_)
     assert_array_equal(clone(model).fit(others, "two", groups="owner").n_features_in_, 1)
     arrays = Parts(rows[["a", "two"]].to_numpy(), names=("a", "two", "owner"), ignores=True)
-    with pytest.raises(ValueError, match="columns that are asked for"):
+    with pytest.raises(ValueError, match="the requested columns"):
         clone(model).fit(arrays, "two")
 
 

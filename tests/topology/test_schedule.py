@@ -86,10 +86,10 @@ HALF = np.full((2, 2), 0.5)
         ([HALF, [[np.nan, 1.0], [1.0, 0.0]]], "finite, non-negative entries; .* in round 1"),
         ([sparse.csr_array(HALF), sparse.csr_array(2 * HALF)], "got 2 in row 0 of round 1"),
         ([sparse.csr_array(HALF), sparse.eye_array(3)], r"got \(3, 3\) in round 1"),
-        ([np.eye(2), np.eye(2)], "matrices must connect all nodes.* 2 separate parts"),
+        ([np.eye(2), np.eye(2)], "matrices must connect all nodes.* 2 separate components"),
         ("ab", "matrices must be an array of shape"),
         (np.array([HALF]) + 0j, "matrices must be an array of shape"),
-        ([sparse.csr_array(HALF), np.array(HALF) + 0j], "must be of numbers; .* in round 1"),
+        ([sparse.csr_array(HALF), np.array(HALF) + 0j], "must be numeric; .* in round 1"),
         (np.empty((0, 2, 2)), "matrices must be an array of shape"),
     ],
 )
@@ -105,7 +105,7 @@ def test_rounds_of_a_callable_are_checked_each():
     for call in (wrong.check, wrong.mixing, wrong.mixer([0], [0, 1])):
         with pytest.raises(ValueError, match=r"got 0\.9 in row 0 of round 7"):
             call(5, 9)
-    with pytest.raises(ValueError, match=r"matrices must be of numbers; got others in round 0"):
+    with pytest.raises(ValueError, match=r"matrices must be numeric; got others in round 0"):
         MixingSchedule(lambda t: "no", 2).check(0, 1)
     with pytest.raises(ValueError, match="n_nodes must be given for a callable"):
         MixingSchedule(of_round)
@@ -116,11 +116,11 @@ def test_rounds_of_a_callable_are_checked_each():
 def test_weights_stay_on_the_links_and_above_the_least():
     line = [(0, 1), (1, 2), (2, 3)]
     with pytest.raises(
-        ValueError, match=r"links of edges only; got others in round 2, as .* 0 and 3"
+        ValueError, match=r"on the links in edges; got others in round 2, such as .* 0 and 3"
     ):
         MixingSchedule(of_round, 4, edges=[*line, (0, 2), (1, 3)]).check(1, 3)
     MixingSchedule(of_round, 4, edges=[*line, (0, 3), (0, 2), (1, 3)]).check(0, 4)
-    with pytest.raises(ValueError, match="got others in round 0, as between bern and oslo"):
+    with pytest.raises(ValueError, match="got others in round 0, such as between bern and oslo"):
         MixingSchedule([of_round(0)], edges=line, node_names=["bern", "rome", "bonn", "oslo"])
     with pytest.raises(ValueError, match=r"least_weight = 0\.3; got 0\.25 in round 0"):
         MixingSchedule([of_round(0)], least_weight=0.3)

@@ -23,18 +23,18 @@ def test_shares_of_a_user_add_up_to_one_at_most_and_nearly():
 @pytest.mark.parametrize(
     "ids, n, told",
     [
-        ([1, 2], 3, "one id a row"),
-        ([[1], [2]], 2, "one id a row"),
-        ("ab", 2, "one id a row"),
+        ([1, 2], 3, "one ID per row"),
+        ([[1], [2]], 2, "one ID per row"),
+        ("ab", 2, "one ID per row"),
         ("patient", 2, r"groups=X\[name\]"),
-        ([1.0, np.nan], 2, "an id is missing"),
-        ([None, "a"], 2, "an id is missing"),
-        (["a", np.nan], 2, "an id is missing"),
-        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), 2, "an id is missing"),
+        ([1.0, np.nan], 2, "an ID is missing"),
+        ([None, "a"], 2, "an ID is missing"),
+        (["a", np.nan], 2, "an ID is missing"),
+        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), 2, "an ID is missing"),
         (np.ma.array([1, 2], mask=[False, True]), 2, "masked"),
-        (np.array([1j, 2]), 2, "numbers, text or other ids"),
-        (np.array([{1}, {2}], dtype=object), 2, "can be hashed"),
-        ([object(), object()], 2, "equal to itself alone"),
+        (np.array([1j, 2]), 2, "numbers, text or other IDs"),
+        (np.array([{1}, {2}], dtype=object), 2, "hashable IDs"),
+        ([object(), object()], 2, "equal only to itself"),
     ],
 )
 def test_ids_that_name_nobody_are_refused_and_not_shown(ids, n, told):

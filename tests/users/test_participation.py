@@ -52,6 +52,6 @@ def test_one_id_is_one_user_in_whatever_type_it_comes(first, second):
 
 def test_ids_of_another_kind_are_refused():
     participation = Participation().after(visitors(1, 2))
-    with pytest.raises(ValueError, match="groups must hold ids of one kind in all calls, which"):
+    with pytest.raises(ValueError, match="groups must hold IDs of one kind in all calls; earlier"):
         participation.check(visitors("1", "2"))
     assert Participants.of(None, 2) is None

@@ -620,9 +620,9 @@ class TranscriptRelease(FeatureStream):
         if self.horizon is not None and time > self.horizon:
             steps = "rows" if self.participation is None else "users of each call"
             raise ValueError(
-                f"horizon must be at least the number of {steps}, which these would make {time}; "
-                f"got {self.horizon}. What was learned before stays; fit starts another stream, "
-                "which costs a budget of its own."
+                f"horizon must be at least the number of {steps}, with this call {time}; got "
+                f"{self.horizon}. The model is unchanged; fit starts a new stream at the cost of "
+                "another budget."
             )
         run = self._run()
         *_, participation = self.charged(

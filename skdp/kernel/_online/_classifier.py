@@ -1,4 +1,4 @@
-"""Private online classification, with one guarantee for a stream without end."""
+"""Private online classification, with one guarantee for an unbounded stream."""
 
 from copy import copy
 from typing import Any
@@ -19,111 +19,111 @@ from skdp.rows._inputs import checked_data, declared_classes, encode_labels
 class DPOnlineClassifier(
     UserCalls, KernelFeatures, LinearPredictions, ClassifierMixin, StreamEstimator
 ):
-    """Online logistic regression with differential privacy, for streams without end.
+    """Online logistic regression with differential privacy, for unbounded streams.
 
-    Each call of `partial_fit` is one release, of the rows of that call alone: their second
-    moments, and their gradients at weights that were released before, both with noise. Of 2,000
-    rows and more there are several, each of a part of the rows, where these have public places.
-    All else follows from what was released. So the guarantee of all calls together is that of one,
-    however many there are, and nothing private is kept between them. What is forgotten, and how
-    fast, is chosen from released numbers.
+    Each call of `partial_fit` releases noisy second moments of the rows of that call, and noisy
+    gradients at previously released weights. From 2,000 rows on it makes several releases, each of
+    part of the rows, if row positions are public. All calls together, of any number, have the
+    guarantee of one, and nothing private is kept between them. How fast old releases are forgotten
+    is chosen from released numbers.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Budget of all calls together.
+        Privacy budget of all calls together.
 
     delta : float, default=0.0
-        0 is pure differential privacy; a positive number, well below one over the number of
-        rows, allows Gaussian noise, which is far smaller in as many dimensions as here.
+        0 gives pure differential privacy. A positive value, well below one over the number of
+        rows, allows Gaussian noise, which is far smaller in this many dimensions.
 
     kernel : {"linear", "rbf", "laplacian", "matern"}, default="linear"
-        "linear" learns on the rows, the others on random features, as for :class:`DPKernelRidge`.
+        "linear" learns on the rows; the others use random features, as for :class:`DPKernelRidge`.
 
     gamma : float or "auto", default="auto"
-        Public, as for :class:`DPKernelRidge`; "auto" goes by the rows of the first call.
+        Public, as for :class:`DPKernelRidge`; "auto" depends on the rows of the first call.
 
     nu : {0.5, 1.5, 2.5}, default=1.5
         Smoothness of the Matérn kernel.
 
     n_components : int or "auto", default="auto"
-        Number of random features; an odd number is rounded up. "auto" is 100 to 200 by the
-        budget, and 6 to 40 with ``delta=0``. Not used by "linear".
+        Number of random features; an odd number is rounded up. "auto" depends on the budget: 100
+        to 200, and 6 to 40 with ``delta=0``. Not used by "linear".
 
     orthogonal : bool, default=True
-        Draw frequencies in orthogonal groups.
+        Whether to draw frequencies in orthogonal groups.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row, for the linear kernel only. Longer rows are
-        scaled back.
+        Public bound on the Euclidean norm of a row, for the linear kernel only. Rows with a larger
+        norm are scaled down to it.
 
     classes : array-like, default=None
-        Public list of labels. None takes those that the first `partial_fit` is given, or else the
-        labels present in its ``y``, or in that of `fit`, and treats them as public.
+        Public list of labels. None uses the ``classes`` of the first `partial_fit`, or else the
+        labels in the ``y`` of the first `partial_fit` or `fit`, and treats them as public.
 
     half_life : float or "auto", default="auto"
-        After how many calls what was released counts half; ``float("inf")`` forgets nothing.
-        "auto" chooses among 2, 10 and infinity after each call, by released numbers.
+        Number of calls after which the weight of a release halves; ``float("inf")`` forgets
+        nothing. "auto" chooses among 2, 10 and infinity after each call, from released numbers.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Which streams are neighbours. With "add-remove" the number of rows of a call is
-        private, and is released with noise: end calls by the date, never by the number of rows.
+        Definition of neighbouring streams. With "add-remove" the number of rows of a call is
+        private and is released with noise: end calls by the date, never by the number of rows.
 
     max_calls_per_user : int, default=1
-        With ``groups``, the number of calls in which rows of a user count; the guarantee covers
-        that many. In later calls they are left out.
+        With ``groups``, the number of calls in which the rows of a user count; the guarantee
+        covers that many. In later calls they are left out.
 
     user_calls : {"counted", "stated"}, default="counted"
-        How ``max_calls_per_user`` is kept to. "counted" keeps the ids of users in the process in
-        which the stream began, and leaves out who comes too often; no pickle has them, and what
-        is read from one elsewhere cannot go on. "stated" keeps none: whoever calls leaves those
-        users out, and ``guarantee_`` has that as a caveat.
+        How ``max_calls_per_user`` is enforced. "counted" stores user IDs in the process that
+        started the stream, and leaves out rows beyond the limit. Pickles do not contain the IDs,
+        so a stream unpickled elsewhere cannot continue. "stated" stores no IDs: the caller must
+        leave those users out, and ``guarantee_`` states this as a caveat.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible
-        and void of privacy, for tests and figures. Frequencies have a stream of their own.
+        None draws the noise from the operating system. Any other value makes the noise
+        reproducible and voids the privacy; use it for tests and figures. Frequencies use a
+        separate random stream.
 
     ledger : BudgetLedger or path, default=None
-        Budget that is charged before the data are used. A stream has one entry, whatever its
-        length.
+        Budget ledger that is charged before the data are used. A stream has one entry, whatever
+        its length.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels. Public.
+        Class labels. Public.
 
     coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
-        Weights of the features; of the linear kernel these are the columns of rows over
-        ``x_norm``. Released under ``guarantee_``.
-
-    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Weights of the features; for the linear kernel these are the columns divided by ``x_norm``.
         Released under ``guarantee_``.
 
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts. Released under ``guarantee_``.
+
     temperature_ : float
-        What scores are divided by for probabilities, from 0.5 to 2: what calibrates them by all
-        gradients so far. Released under ``guarantee_``.
+        Divisor of the scores that calibrates probabilities, from 0.5 to 2, set from all gradients
+        so far. Released under ``guarantee_``.
 
     half_life_ : float
-        Half-life in use, in calls; 0 where no model was better than none. Released under
+        Current half-life, in calls; 0 if no model was better than none. Released under
         ``guarantee_``.
 
     drift_ : float
-        How much lower the log-loss of a row has been lately with this half-life than with the
-        longest of those that are compared, as released numbers tell: 0 where one is stated.
-        Released under ``guarantee_``.
+        Recent reduction in mean log-loss per row from this half-life, relative to the longest
+        candidate, estimated from released numbers; 0 if ``half_life`` is a number. Released under
+        ``guarantee_``.
 
     frequencies_ : ndarray of shape ``(n_components / 2, n_features_in_)``
         Frequencies of the features, except for the linear kernel. Public.
 
     gamma_ : float
-        Width of the kernel, except for the linear one. Public.
+        Value of ``gamma`` in use, except for the linear kernel. Public.
 
     n_samples_seen_ : int
-        Rows so far, or users of each call; under "add-remove" they are counted with noise.
-        Released under ``guarantee_``.
+        Number of rows so far, or of users summed over calls; counted with noise under
+        "add-remove". Released under ``guarantee_``.
 
     guarantee_ : ApproxDP
-        What all calls promise together, with its privacy profile. Public.
+        Joint guarantee of all calls, with its privacy profile. Public.
 
     n_features_in_ : int
         Number of features. Public.
@@ -134,21 +134,24 @@ class DPOnlineClassifier(
     See Also
     --------
     DPOnlineKernelRegressor : The same for numbers, and the algorithms of the papers.
+        Online regression, and the algorithms of the papers.
     skdp.linear_model.DPLogisticRegression : Many passes over the same rows.
+        Makes many passes over the same rows.
 
     Notes
     -----
-    **Privacy.** A row is in one call, which must not depend on the data. Calls before it do not
-    know of it, and those after it know what its own released: so the sequence of all releases,
-    without end, satisfies the guarantee of one, also where later rows depend on earlier
-    releases. It does not cover rows of other people that are there because this one was.
+    **Privacy.** A row is in one call, and the choice of call must not depend on the data. Earlier
+    calls do not depend on the row, and later calls depend on it only through its releases. So the
+    sequence of all releases, of any length, satisfies the guarantee of one, even if later rows
+    depend on earlier releases. The guarantee does not cover rows of other people that are present
+    because of this one.
 
-    Without ``groups`` nothing private is kept: the estimator may be pickled, copied and published
-    after each call. With them the living estimator keeps the ids, and in how many calls each has
-    come, unless ``user_calls="stated"``; its pickles do not.
-    Of several copies one may go on, as for all streams.
+    Without ``groups`` nothing private is stored: the estimator may be pickled, copied and
+    published after each call. With ``groups`` the live estimator stores the IDs and the number of
+    calls of each user, unless ``user_calls="stated"``; its pickles do not. Only one of several
+    copies may continue the stream.
 
-    `score` compares predictions with labels that the caller passes, which no guarantee covers.
+    `score` compares predictions with the given labels, which no guarantee covers.
     `~skdp.metrics.dp_evaluate` scores on private rows.
 
     References
@@ -168,7 +171,7 @@ class DPOnlineClassifier(
     ...     model = model.partial_fit(X[part], y[part], classes=["down", "up"])
     >>> model.guarantee_.epsilon
     1.0
-    >>> bool(model.score(X, y) > 0.8)  # made-up rows are public
+    >>> bool(model.score(X, y) > 0.8)  # the data are synthetic
     True
     """
 
@@ -209,26 +212,26 @@ class DPOnlineClassifier(
 
     @with_callbacks
     def partial_fit(self, X, y, classes=None, groups=None):
-        """Go on with the stream: one release, of these rows alone.
+        """Continue the stream with one release, of these rows only.
 
-        Each record may pass once. Which rows a call has, and under "replace-one" how many, must
-        not depend on the data.
+        Pass each record once. The choice of rows for a call, and under "replace-one" their number,
+        must not depend on the data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features), or source
-            The rows of a call are read into memory.
+            Rows of the call, which are read into memory.
 
         y : array-like of shape (n_samples,) or str
             Labels, or the name of their column.
 
         classes : array-like, default=None
-            Public list of all labels, for the first call. None takes the parameter of the
-            class, or the labels present in ``y``.
+            Public list of all labels, for the first call. None uses the parameter ``classes``, or
+            the labels in ``y``.
 
         groups : array-like of shape (n_samples,), default=None
-            Id of the user who owns each row. The guarantee is then for users: it covers all rows
-            of one, however many. All calls of a stream have them, or none has.
+            User ID of each row. The guarantee is then for users: it covers all rows of a user,
+            however many. Either all calls of a stream have IDs or none has.
 
         Returns
         -------
@@ -240,19 +243,19 @@ class DPOnlineClassifier(
             If a parameter or the input is invalid, or a parameter has changed since the stream
             began.
         StaleStreamError
-            If another copy of the stream has gone on; `fit` starts afresh.
+            If another copy has continued the stream; `fit` starts a new one.
         BudgetExceededError
-            If the ledger cannot pay; the old model stays.
+            If the ledger cannot cover the charge; the previous model is kept.
         """
         return self._advance(X, y, groups, classes=classes)
 
     def released(self):
-        """Return a predictor that holds released numbers only, and can be given away.
+        """Return a predictor that contains released numbers only and can be published.
 
         Returns
         -------
         DPOnlineClassifier
-            Fitted, without the stream and its ids: a call of `partial_fit` begins another stream.
+            Fitted, without the stream and its IDs; `partial_fit` starts a new stream.
         """
         check_is_fitted(self)
         given = copy(self)
@@ -262,7 +265,7 @@ class DPOnlineClassifier(
         return given
 
     def decision_function(self, X):
-        """Score of each sample: of the second class, or of every class if there are more.
+        """Return the score of the second class, or of each class if there are more than two.
 
         Parameters
         ----------
@@ -278,7 +281,7 @@ class DPOnlineClassifier(
         return self._predictor.answer(X)
 
     def predict_proba(self, X):
-        """Probability of each class, by scores over ``temperature_``.
+        """Return the probability of each class, from scores divided by ``temperature_``.
 
         Parameters
         ----------
@@ -291,7 +294,7 @@ class DPOnlineClassifier(
         return self._probabilities(X)
 
     def predict_log_proba(self, X):
-        """Logarithms of `predict_proba`.
+        """Return the logarithm of `predict_proba`.
 
         Parameters
         ----------
@@ -346,7 +349,7 @@ class DPOnlineClassifier(
         both = classes is not None and known is not None
         if both and not np.array_equal(declared_classes(classes), declared_classes(known)):
             raise ValueError(
-                "classes must be the same in all calls of a stream, and as the parameter; got "
+                "classes must be the same in all calls of a stream and match the parameter; got "
                 f"{short_repr(classes)}."
             )
         found, codes = encode_labels(y, classes if known is None else known)

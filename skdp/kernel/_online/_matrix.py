@@ -407,13 +407,13 @@ class MatrixRelease(TranscriptRelease):
         target, horizon, recursion = self.target, self.horizon, self.recursion
         if target.delta == 0.0:
             raise ValueError(
-                "delta must be positive with release='matrix', whose noise is Gaussian; 'tree' is "
-                f"for delta=0; got {short_repr(target.delta)}."
+                "delta must be positive with release='matrix', whose noise is Gaussian; use "
+                f"'tree' for delta=0; got {short_repr(target.delta)}."
             )
         if horizon > LONGEST:
             raise ValueError(
                 f"horizon must be at most {LONGEST} with release='matrix', whose rounding errors "
-                f"grow with it; 'tree' takes longer ones; got {short_repr(horizon)}."
+                f"grow with it; use 'tree' for longer streams; got {short_repr(horizon)}."
             )
         budget = target.gaussian_target()
         # A record moves all sums from its own on: together as far as the longest column says.

@@ -67,8 +67,8 @@ def check_stream_parameters(model):
     # Those take gradients at noisy points.
     if release in TRANSCRIPTS and model.residual == "plain":
         raise ValueError(
-            f"residual must be 'huber' or 'ball' with {release=}: a gradient of the plain "
-            "recursion is not bounded at a noisy point; got 'plain'."
+            f"residual must be 'huber' or 'ball' with {release=}: gradients of the plain "
+            "recursion are unbounded at a noisy point; got 'plain'."
         )
     if release in NEEDED:
         name = NEEDED[release]
@@ -79,12 +79,12 @@ def check_stream_parameters(model):
     if release == "final" and model.max_calls_per_user > _LIMIT_VISITS:
         raise ValueError(
             f"max_calls_per_user must be at most {_LIMIT_VISITS} with release='final', whose "
-            f"account compares the calls of a user; got {short_repr(model.max_calls_per_user)}."
+            f"accountant compares the calls of a user; got {short_repr(model.max_calls_per_user)}."
         )
     if release != "chunk" and is_auto(model.y_bounds):
         raise ValueError(
-            f"y_bounds must be two numbers with {release=}: bounds are learned from the rows of "
-            "the first call, which other releases than 'chunk' go on to use; got 'auto'."
+            f"y_bounds must be two numbers with {release=}: only 'chunk' can learn bounds, "
+            "because the others reuse the rows of the first call; got 'auto'."
         )
     check_half_life(model)
     if release != "chunk":
@@ -117,8 +117,8 @@ def stream_recursion(model, kappa, size=TYPICAL_SIZE, calls=1):
         least = automatic_t0(model.theta, 1.0)
         if not least <= model.t0 <= _LIMIT_OFFSET:
             raise ValueError(
-                f"t0 must be at least {least:.6g} with theta={short_repr(model.theta)}, for steps "
-                f"not to overshoot, and at most 1e9; got {short_repr(model.t0)}."
+                f"t0 must be at least {least:.6g} with theta={short_repr(model.theta)}, so that "
+                f"steps do not overshoot, and at most 1e9; got {short_repr(model.t0)}."
             )
         t0 = max(float(model.t0), t0)
     cap, radius = math.inf, math.inf
@@ -152,9 +152,9 @@ def stream_plan(model, public):
     release = kind_of_release(model)
     if release == "query" and is_of_users:
         raise ValueError(
-            "groups must be None with release='query', which keeps an expansion on rows; other "
-            "releases take them, and skdp.preprocessing.bound_contributions bounds the rows of "
-            "each user."
+            "groups must be None with release='query', which keeps an expansion on rows; use "
+            "another release, or limit the rows of each user with "
+            "skdp.preprocessing.bound_contributions; got user IDs."
         )
     calls, participation = model._participation(public.unit)
     if release == "chunk":

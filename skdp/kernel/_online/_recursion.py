@@ -4,13 +4,13 @@ With steps ``eta_t = (t + t0)^-theta`` and penalties ``lam_t = (t + t0)^(theta -
 
     f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K(x_t, .) + lam_t f_t],
 
-where ``psi`` is the identity or a clip. As ``eta_t lam_t = 1 / (t + t0)``, the function
-``g_t = (t - 1 + t0) f_t`` only gathers what the rows add:
+where ``psi`` is the identity or a clip. Since ``eta_t lam_t = 1 / (t + t0)``, the function ``g_t =
+(t - 1 + t0) f_t`` only accumulates the contributions of the rows:
 
     g_{t+1} = g_t - (t + t0)^(1 - theta) psi(f_t(x_t) - y_t) K(x_t, .).
 
-That is how it is computed: blocks of rows meet what was gathered before in one product, and only
-the part inside a block is sequential.
+The code computes this form: each block of rows takes one product with the accumulated function,
+and only the part inside a block is sequential.
 """
 
 import math
@@ -30,21 +30,21 @@ _FEATURES_BLOCK = 32  # products within a block cost as many operations a row as
 
 @dataclass(frozen=True)
 class Recursion:
-    """Public numbers of the recursion.
+    """Public parameters of the recursion.
 
     Parameters
     ----------
     theta : float
-        Exponent of the steps, in (1/2, 1).
+        Exponent of the step sizes, in (1/2, 1).
 
     t0 : float
-        Offset of the time.
+        Time offset of the step sizes.
 
     cap : float, default=inf
-        Largest residual; ``psi`` clips to it.
+        Largest residual; ``psi`` clips residuals to it.
 
     radius : float, default=inf
-        Largest norm of a function; longer ones are scaled back after each step.
+        Largest norm of a function, which is projected onto this ball after each step.
     """
 
     theta: float

@@ -1,4 +1,4 @@
-"""What a stream has released, as a regressor that can be given away."""
+"""Regressor with the released numbers of a stream, which can be published."""
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -12,15 +12,15 @@ from skdp.rows._inputs import checked_rows
 class ReleasedKernelRegressor(
     StatedGuarantee, LinkedDocumentation, NoisyPredictions, RegressorMixin, BaseEstimator
 ):
-    """Function that a private stream has released: a predictor and nothing else.
+    """Predictor with the function released by a private stream.
 
-    Made by :meth:`DPOnlineKernelRegressor.released`. It holds public and released numbers only,
-    and can be given away. Its HTML view says what it promises.
+    Returned by :meth:`DPOnlineKernelRegressor.released`. It contains public and released numbers
+    only, and can be published. Its HTML view states the guarantee.
 
     Parameters
     ----------
     coef : ndarray of shape (n_components,)
-        Weights of the features, for targets in units of half their range around its middle.
+        Weights of the features, for targets centred and in units of half their range.
 
     features : FourierFeatures or NormalisedRows
         Map from rows to features.
@@ -29,13 +29,13 @@ class ReleasedKernelRegressor(
         Bounds of the target.
 
     guarantee : ApproxDP
-        What all releases of the stream so far satisfy together.
+        Joint guarantee of all releases of the stream so far.
 
     feature_names : tuple of str, default=None
         Names of the columns of ``X``, if the stream had them.
 
     intercept : float, default=None
-        What is added to all values, in the same units. None adds nothing.
+        Constant added to all predictions, in the same units. None adds nothing.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class ReleasedKernelRegressor(
         Number of columns of ``X``. Public.
 
     feature_names_in_ : ndarray of shape ``(n_features_in_,)``
-        The same, if there are any. Public.
+        Names of the columns of ``X``, if there are any. Public.
     """
 
     _report_kind = "stream"
@@ -64,7 +64,7 @@ class ReleasedKernelRegressor(
 
     @property
     def guarantee_(self):  # type: ignore[override]
-        """What all releases of the stream so far satisfy together."""
+        """Joint guarantee of all releases of the stream so far."""
         return self.guarantee
 
     @property
@@ -76,7 +76,9 @@ class ReleasedKernelRegressor(
     def feature_names_in_(self):
         """Names of the columns of ``X``, in their order."""
         if self.feature_names is None:
-            raise AttributeError("feature_names_in_ is there if the stream had names only.")
+            raise AttributeError(
+                "feature_names_in_ is available only if the stream had feature names."
+            )
         return np.array(self.feature_names, dtype=object)
 
     def predict(self, X):
@@ -85,7 +87,7 @@ class ReleasedKernelRegressor(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Columns in the order of the stream, by name if it had names.
+            Rows with the columns of the stream, matched by name if it had names.
 
         Returns
         -------

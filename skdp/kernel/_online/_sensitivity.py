@@ -1,27 +1,26 @@
-"""How far one record of a stream can move the functions of the online recursion after it.
+"""Sensitivity of the online recursion to one record of a stream.
 
 The paper is "A study on differential private online learning", J. Comput. Commun. 5, 2017,
 doi:10.4236/jcc.2017.52004. From
 ``f_0 = 0`` it sets ``f_{t+1} = f_t - eta_t [psi(f_t(x_t) - y_t) K_{x_t} + lam_t f_t]`` with the
 step ``eta_t = (t + t0)^-theta`` and ``eta_t lam_t = 1 / (t + t0)``, so that ``f_t`` depends on
-the records 0 to ``t - 1``. Targets lie in ``[-M, M]``, ``K(x, x) <= kappa^2``. ``psi`` says what
-becomes of a residual:
+the records 0 to ``t - 1``. Targets lie in ``[-M, M]``, ``K(x, x) <= kappa^2``. ``psi`` maps
+residuals:
 
-- "plain": nothing, the recursion of the paper;
-- "ball": nothing, but ``f_{t+1}`` is projected onto the ball of the given radius;
-- "huber": it is clipped to ``[-width, width]``.
+- "plain": unchanged, the recursion of the paper;
+- "ball": unchanged, but ``f_{t+1}`` is projected onto the ball of the given radius;
+- "huber": clipped to ``[-width, width]``.
 
 Time stamps are public, and records enter in the order of time. Under ``adjacency="replace-one"``
-neighbours differ in one record. Under ``adjacency="add-remove"`` they differ in that one of them
-has a null record at that time, whose step only shrinks: ``f_{t+1} = (1 - eta_t lam_t) f_t``. A
-record that vanished without leaving its time behind would move all later ones to other step
-sizes.
+neighbours differ in one record. Under ``adjacency="add-remove"`` one neighbour has a null record
+at that time, whose step only shrinks: ``f_{t+1} = (1 - eta_t lam_t) f_t``. Removing a record
+together with its time would move all later records to other step sizes.
 
-Why later records do not spread a difference: with ``psi(r) = a r``, ``0 <= a <= 1`` (of a
-difference of two residuals likewise), a step acts on ``f_t - f'_t`` as
-``(1 - eta lam) I - eta a K_x K_x^*``. If ``eta_0 (lam_0 + kappa^2) <= 1``, that operator is
-positive with norm at most ``1 - 1/(t + t0)``, and a projection does not increase distances. A
-difference created at ``s`` has therefore shrunk to a share ``(s + t0) / (t - 1 + t0)`` at ``t``.
+Later records do not increase a difference. With ``psi(r) = a r``, ``0 <= a <= 1`` (likewise for a
+difference of two residuals), a step acts on ``f_t - f'_t`` as ``(1 - eta lam) I - eta a K_x
+K_x^*``. If ``eta_0 (lam_0 + kappa^2) <= 1``, that operator is positive with norm at most ``1 -
+1/(t + t0)``, and a projection does not increase distances. A difference created at ``s`` has
+therefore shrunk by the factor ``(s + t0) / (t - 1 + t0)`` at ``t``.
 
 No function here reads data. Bounds are rounded up.
 """
@@ -45,12 +44,12 @@ _SPAN = 256  # times that are done at once
 
 @plain_arguments
 def automatic_t0(theta: float, kappa: float = 1.0) -> float:
-    """Smallest ``t0`` with which no step spreads a difference.
+    """Return the smallest ``t0`` for which no step increases a difference.
 
     Parameters
     ----------
     theta : float in (0, 1)
-        Exponent of the step sizes; convergence asks for more than 1/2.
+        Exponent of the step sizes; convergence requires more than 1/2.
 
     kappa : float, default=1.0
         Bound on ``sqrt(K(x, x))``.
@@ -58,8 +57,8 @@ def automatic_t0(theta: float, kappa: float = 1.0) -> float:
     Returns
     -------
     float
-        Where ``eta_0 (lam_0 + kappa^2) = 1/t0 + kappa^2 t0^-theta`` falls to 1. The paper
-        asks for ``t0^theta >= kappa^2 + 1``, which is sufficient.
+        Solution of ``eta_0 (lam_0 + kappa^2) = 1/t0 + kappa^2 t0^-theta = 1``. The paper requires
+        ``t0^theta >= kappa^2 + 1``, which is sufficient.
 
     Examples
     --------
@@ -98,10 +97,10 @@ def norm_bounds(
     Parameters
     ----------
     times : int or array-like of int
-        Each ``t``, the number of records so far.
+        Values of ``t``, the number of records so far.
 
     theta, t0 : float
-        Step sizes; ``t0`` is at least `automatic_t0`.
+        Parameters of the step sizes; ``t0`` is at least `automatic_t0`.
 
     y_bound : float
         Bound on the absolute target.
@@ -110,10 +109,10 @@ def norm_bounds(
         Bound on ``sqrt(K(x, x))``.
 
     residual : {"plain", "ball", "huber"}, default="plain"
-        What becomes of a residual, see the module.
+        How residuals are bounded: unchanged, projected onto the ball, or clipped.
 
     radius : float, default=None
-        Of the ball, for "ball".
+        Radius of the ball, for "ball".
 
     width : float, default=None
         Largest residual, for "huber".
@@ -121,17 +120,17 @@ def norm_bounds(
     Returns
     -------
     ndarray of the shape of ``times``
-        Of order ``M t^((1 - theta)/2)``, non-decreasing, O(1) for each time.
+        Bounds of order ``M t^((1 - theta)/2)``, non-decreasing. Each takes O(1) time.
 
     Notes
     -----
     Write ``X = t + t0``, ``u = f_t(x_t)`` and ``psi = a (u - y)``. Expanding the square,
-    ``||f_{t+1}||^2 <= (1 - 1/X)^2 ||f_t||^2 - 2 eta (1 - 1/X) psi u + eta^2 kappa^2 psi^2``.
-    Since ``eta kappa^2 <= 1 - 1/X``, the last two terms are at most
-    ``eta (1 - 1/X) a ((u - y)^2 - 2 (u - y) u) <= eta (1 - 1/X) M^2``: the energy recursion.
-    Where residuals are clipped to ``c < M``, they are even at most ``eta (1 - 1/X) c (2 M - c)``.
-    The triangle inequality gives ``||f_{t+1}|| <= (1 - 1/X) ||f_t|| + eta kappa min(M, c)``, the
-    linear recursion. Multiplied by ``X^2`` and ``X``, both turn into sums of powers.
+    ``||f_{t+1}||^2 <= (1 - 1/X)^2 ||f_t||^2 - 2 eta (1 - 1/X) psi u + eta^2 kappa^2 psi^2``. Since
+    ``eta kappa^2 <= 1 - 1/X``, the last two terms are at most ``eta (1 - 1/X) a ((u - y)^2 - 2 (u
+    - y) u) <= eta (1 - 1/X) M^2``: the energy recursion. If residuals are clipped to ``c < M``,
+    they are at most ``eta (1 - 1/X) c (2 M - c)``. The triangle inequality gives ``||f_{t+1}|| <=
+    (1 - 1/X) ||f_t|| + eta kappa min(M, c)``, the linear recursion. Multiplied by ``X^2`` and
+    ``X``, both become sums of powers.
 
     Lemma 2 of the paper, ``kappa M t^(1 - theta)``, is valid and has twice the exponent.
 
@@ -150,7 +149,7 @@ def norm_bounds(
     if t0 <= 1.0 or _first_step(t0, theta, kappa) > 1.0:
         raise ValueError(
             f"t0 must be at least automatic_t0(theta, kappa) = {automatic_t0(theta, kappa)!r}, "
-            f"or steps could spread differences; got {short_repr(t0)}."
+            f"so that steps do not increase differences; got {short_repr(t0)}."
         )
     times = counts(times=times)
     energy, slope = y_bound**2, y_bound
@@ -178,57 +177,55 @@ def created_distances(
     adjacency: str = "replace-one",
     bound: str = "tight",
 ) -> np.ndarray:
-    """Distance ``||f_{s+1} - f'_{s+1}||`` that one record creates when it enters.
+    """Return the distance ``||f_{s+1} - f'_{s+1}||`` that one record creates when it enters.
 
     Parameters
     ----------
     positions : int or array-like of int
-        Each ``s``, the place of the record in the stream, from 0.
+        Values of ``s``, the position of the record in the stream, from 0.
 
     theta, t0, y_bound, kappa, residual, radius, width
         See `norm_bounds`.
 
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
-        Whether the record is replaced by another or by a null record that keeps its time
-        and contributes nothing, see the module.
+        Whether the record is replaced by another record, or by a null record that keeps its time
+        and contributes nothing.
 
     bound : {"tight", "paper"}, default="tight"
-        "paper" is ``2 kappa (kappa^2 + 1) M (s + t0)^(1 - 2 theta)``, of which
-        `stream_sensitivity` makes (17) of the paper divided by kappa; half of it under
-        "add-remove".
+        "paper" is ``2 kappa (kappa^2 + 1) M (s + t0)^(1 - 2 theta)``, which gives (17) of the
+        paper divided by kappa in `stream_sensitivities`; half of it under "add-remove".
 
     Returns
     -------
     ndarray of the shape of ``positions``
-        Times ``s + t0`` it does not decrease with ``s``.
+        Distances; their product with ``s + t0`` does not decrease with ``s``.
 
     Notes
     -----
-    Before the record enters both have the same ``f = f_s``, of norm at most B (`norm_bounds`).
-    With unit vectors ``k, k'`` at an angle ``phi`` in place of the two representers, the
-    difference over ``eta`` is ``kappa^2 (k' k'^* - k k^*) f + kappa (y k - y' k')``. The
-    difference of two projections is ``sin(phi)`` times a reflection of their plane, and the
-    second term is at most ``2 kappa M cos(phi/2)`` for ``phi <= pi/2`` (a larger angle becomes
-    smaller when ``k`` changes its sign). Both are attained together, hence what replacing costs
-    is exactly
+    Before the record enters, both streams have the same ``f = f_s``, of norm at most B
+    (`norm_bounds`). Replace the two representers by unit vectors ``k, k'`` at an angle ``phi``.
+    The difference over ``eta`` is ``kappa^2 (k' k'^* - k k^*) f + kappa (y k - y' k')``. The
+    difference of two projections is ``sin(phi)`` times a reflection of their plane. The second
+    term is at most ``2 kappa M cos(phi/2)`` for ``phi <= pi/2`` (a larger angle becomes smaller
+    when ``k`` changes its sign). Both bounds are attained together, so the cost of replacing a
+    record is exactly
 
     ``eta kappa max_phi [kappa B sin(phi) + 2 M cos(phi/2)]``,
 
-    maximal where ``sin(phi/2) = 2 kappa B / (M + sqrt(M^2 + 8 kappa^2 B^2))``. It lies up to 13%
-    below ``eta kappa (kappa B + 2 M)``, the sum of both maxima. Shorter representers gain
-    nothing, as length can be replaced by a direction of its own; nor do clipped residuals
-    ``a (u - y)``, which are those of the representer ``sqrt(a) K_x`` and the target
-    ``sqrt(a) y``. Clipped residuals also move by no more than ``2 eta kappa width``, which is
-    attained while ``width <= M``. A null record costs ``eta kappa`` times one residual:
-    ``kappa B + M``, or ``width`` if that is less. Two functions in the ball are at most
-    ``2 radius`` apart.
+    maximal where ``sin(phi/2) = 2 kappa B / (M + sqrt(M^2 + 8 kappa^2 B^2))``. It is up to 13%
+    below ``eta kappa (kappa B + 2 M)``, the sum of both maxima. Representers of smaller norm gain
+    nothing, because norm can be replaced by an extra direction. Clipped residuals ``a (u - y)``
+    gain nothing either: they are those of the representer ``sqrt(a) K_x`` and the target ``sqrt(a)
+    y``. Clipped residuals also move by at most ``2 eta kappa width``, which is attained while
+    ``width <= M``. A null record costs ``eta kappa`` times one residual: ``kappa B + M``, or
+    ``width`` if that is less. Two functions in the ball are at most ``2 radius`` apart.
 
     The paper's Theorem 1 prints the density of the noise without its minus sign, and (12) without
-    a factor kappa: the proof gives (17),
-    ``2 kappa^2 (kappa^2 + 1) M / (t - 1 + t0)^(2 theta - 1)`` for the supremum norm, with
-    ``kappa = sup sqrt(K(x, x))`` rather than ``sup K``. Definition 2 compares sequences of
-    different lengths; the records 0 to ``t - 1`` are meant. It considers the last record only,
-    see `stream_sensitivities` for the others. ``B_t`` after (17) is ``C_t``.
+    a factor kappa. The proof gives (17), ``2 kappa^2 (kappa^2 + 1) M / (t - 1 + t0)^(2 theta -
+    1)`` for the supremum norm, with ``kappa = sup sqrt(K(x, x))`` rather than ``sup K``.
+    Definition 2 compares sequences of different lengths; it means the records 0 to ``t - 1``. It
+    considers the last record only; see `stream_sensitivities` for the others. ``B_t`` after (17)
+    is ``C_t``.
 
     Examples
     --------
@@ -271,12 +268,12 @@ def created_distances(
 
 @plain_arguments
 def stream_sensitivities(times: Any, **stream: Any) -> np.ndarray:
-    """Largest RKHS distance of ``f_t`` between neighbours, over all positions of the record.
+    """Return the largest RKHS distance of ``f_t`` between neighbours, over all positions.
 
     Parameters
     ----------
     times : int or array-like of int
-        Each ``t``, at least 1.
+        Values of ``t``, at least 1.
 
     **stream
         Keywords of `created_distances`.
@@ -284,17 +281,17 @@ def stream_sensitivities(times: Any, **stream: Any) -> np.ndarray:
     Returns
     -------
     ndarray of the shape of ``times``
-        A prediction moves by at most ``kappa`` times as much.
+        Distances. A prediction moves by at most ``kappa`` times the distance.
 
     Notes
     -----
     A distance ``D_s`` created at ``s`` is ``D_s (s + t0) / (t - 1 + t0)`` at ``t``. The numerator
-    does not decrease with ``s``, so that **the last record is the worst one** and the maximum
+    does not decrease with ``s``. Therefore **the last record is the worst one** and the maximum
     over the whole stream is ``D_{t-1}``:
 
     ``D_s (s + t0)`` is ``(s + t0)^(1 - theta)``, which increases, times a non-decreasing function
-    of the norm bound ``B_s``, or ``2 radius (s + t0)`` if that is less. And ``B_s`` does not
-    decrease: the linear recursion averages it with ``kappa M X^(1 - theta)``, the energy recursion
+    of the norm bound ``B_s``, or ``2 radius (s + t0)`` if that is less. ``B_s`` does not decrease:
+    the linear recursion averages it with ``kappa M X^(1 - theta)``, and the energy recursion
     averages its square with ``M^2 X^(1 - theta) (X - 1) / (2 X - 1)``. Both targets increase with
     ``X = s + t0``, and a value that starts below an increasing target never decreases.
 

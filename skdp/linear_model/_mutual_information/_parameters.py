@@ -57,8 +57,8 @@ def _check_loss(model):
         residual_slope(model.loss, model.width, TargetRange.of(model.y_bounds))
     elif model.feedback != "full":
         raise ValueError(
-            "feedback must be 'full' with loss='custom': values of any convex loss are told with "
-            "the other losses, which bound its slope; got 'bandit'."
+            "feedback must be 'full' with loss='custom'; for values use another loss, which "
+            "bounds the slope; got 'bandit'."
         )
     number_or_auto(gradient_norm=model.gradient_norm)
     if is_auto(model.gradient_norm):
@@ -66,7 +66,7 @@ def _check_loss(model):
     between(LEAST, LARGEST, gradient_norm=model.gradient_norm)
     if not is_custom(model):
         raise ValueError(
-            "gradient_norm must be 'auto' unless loss='custom', as the loss decides it; "
+            "gradient_norm must be 'auto' unless loss='custom', because the loss determines it; "
             f"got {short_repr(model.gradient_norm)}."
         )
 

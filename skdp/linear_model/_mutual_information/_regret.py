@@ -1,4 +1,4 @@
-"""What the learner of a stream lost by not knowing it in advance."""
+"""Regret of the learner of a stream."""
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +21,7 @@ _TOLERANCE = 1e-4
 
 
 class Regret:
-    """Mixin: what the learner lost by not knowing the stream in advance."""
+    """Mixin: regret of the learner."""
 
     keep_iterates: bool
     radius: float
@@ -36,9 +36,9 @@ class Regret:
 
     @property
     def iterates_(self):
-        """Weights played, or points asked for: one row a contribution."""
+        """Weights played, or points of evaluation: one row per contribution."""
         if not has_begun(self) or not self.keep_iterates:
-            raise AttributeError("iterates_ are kept only by a fit with keep_iterates=True.")
+            raise AttributeError("iterates_ is available only with keep_iterates=True.")
         size = self._stream.channel.size
         return np.concatenate([np.empty((0, size)), *self._stream.iterates])
 
@@ -46,7 +46,7 @@ class Regret:
     def regret_bound_(self):
         """Bound on the expected regret so far."""
         if not has_begun(self):
-            raise AttributeError("regret_bound_ is known after fit only.")
+            raise AttributeError("regret_bound_ is available only after fit.")
         channel, time = self._stream.channel, self._stream.state.time
         if time == 0:
             return 0.0
@@ -55,13 +55,12 @@ class Regret:
         return regret_of_steps(steps, energies, radius=radius, slack=slack)
 
     def regret(self, X, y, *, tolerance=_TOLERANCE):
-        """Losses of the weights played, minus those of the best fixed weights in the ball.
+        """Return the loss of the weights played minus that of the best fixed weights in the ball.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape ``(n_samples_seen_, n_features)``
-            The records of the stream, in its order. No guarantee covers a regret on private
-            records.
+            Records of the stream, in its order. No guarantee covers a regret on private records.
 
         y : array-like of shape ``(n_samples_seen_,)``
 
@@ -71,22 +70,22 @@ class Regret:
         Returns
         -------
         float
-            In units of half the range of the target, as ``regret_bound_``.
+            Regret in units of half the range of the target, as ``regret_bound_``.
 
         Raises
         ------
         ValueError
-            If ``keep_iterates`` was False, or ``X`` has more or fewer rows than the stream had.
+            If ``keep_iterates`` was False, or ``X`` does not have as many rows as the stream.
         """
         check_is_fitted(self)
         positive(tolerance=tolerance)
         check_unchanged(self, self._stream.params)
         if not self.keep_iterates:
             raise ValueError(
-                f"keep_iterates must be True for a regret; got {short_repr(self.keep_iterates)}."
+                f"keep_iterates must be True for the regret; got {short_repr(self.keep_iterates)}."
             )
         if is_custom(self):
-            raise ValueError("loss must not be 'custom' for a regret, as only its users know it.")
+            raise ValueError("loss must not be 'custom' for the regret; got 'custom'.")
         X, targets = self._validated(X, y, reset=False)
         if len(targets) != self.n_samples_seen_:
             raise ValueError(

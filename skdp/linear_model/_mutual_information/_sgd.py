@@ -1,4 +1,4 @@
-"""Online linear regression in which users add the noise themselves."""
+"""Online linear regression with noise added by the users."""
 
 import numpy as np
 from scipy.sparse import issparse
@@ -35,36 +35,36 @@ class MIPrivateSGDRegressor(
     RegressorMixin,
     BaseEstimator,
 ):
-    """Online linear regression from gradients to which users have added noise.
+    """Online linear regression from gradients with noise added by the users.
 
-    Two parties: a user's device takes the learner's weights and its own record, and sends a noisy
-    gradient of the loss; the learner sees noisy gradients only. Its next weights are minus their
-    sum, times a step, projected onto a ball. `fit` and `partial_fit` play both parties. To run
-    them apart, give the object that `privatizer` returns to the devices, and call
-    `partial_fit_noised`, or `ask` and `tell`, at the learner.
+    There are two parties. A user's device takes the learner's weights and its own record, and
+    sends a noisy gradient of the loss. The learner sees only noisy gradients; its next weights are
+    minus their sum times a step size, projected onto a ball. `fit` and `partial_fit` simulate both
+    parties. To run them separately, give the object returned by `privatizer` to the devices, and
+    call `partial_fit_noised`, or `ask` and `tell`, at the learner.
 
     Parameters
     ----------
     mi_budget : float, default=0.1
-        Mutual information between a contribution and what is sent of it.
+        Mutual information between a contribution and the message sent about it.
 
     unit : {"nats", "bits"}, default="nats"
         Unit of ``mi_budget``. A bit is 0.693 nats.
 
     loss : {"absolute", "huber", "epsilon_insensitive", "squared", "custom"}, default="absolute"
-        Loss of the residual. The slope of "squared" is clipped, so that it is the Huber loss with
-        a wide middle. "custom" is for a learner alone: users take gradients of a convex loss of
-        their own, and `predict` returns the score of a row.
+        Loss of the residual. The slope of "squared" is clipped, which gives the Huber loss with a
+        wide quadratic part. "custom" is for a learner alone: users compute gradients of their own
+        convex loss, and `predict` returns the score of a row.
 
     width : float or "auto", default="auto"
-        In units of the target: the residual up to which the Huber loss is a square and the
+        In units of the target: the residual up to which the Huber loss is quadratic and the
         epsilon-insensitive loss is 0, and at which the slope of "squared" is clipped. "auto" is
-        0.3, 0.1 and 1 times half the range of ``y_bounds``.
+        0.3, 0.1 and 1 times half the range of ``y_bounds``, respectively.
 
     gradient_norm : float or "auto", default="auto"
         Public bound on the Euclidean norm of a gradient of a "custom" loss, in units of the
-        learner; longer ones are clipped on the device. "auto" is the bound of a row with its
-        constant, for losses whose slope in the score is at most 1.
+        learner. The device clips gradients to it. "auto" is the bound on the norm of a row with
+        its constant, for losses whose slope in the score is at most 1.
 
     feedback : {"full", "bandit"}, default="full"
         Whether a user sends a gradient, or the value of the loss at one point.
@@ -73,56 +73,57 @@ class MIPrivateSGDRegressor(
         "k_norm" gives pure local differential privacy, with more noise for the same budget.
 
     perturbation : {"scalar", "vector"}, default="scalar"
-        With "bandit": noise on the value, or on the vector that is made of it as in the paper.
-        Both leak the same, but "vector" brings more noise to the learner.
+        With "bandit": whether noise is added to the value, or to the vector computed from it as in
+        the paper. Both leak the same, but "vector" adds more noise.
 
     radius : float, default=1.0
-        Largest norm of the weights, for rows in units of ``x_norm`` and targets in units of half
-        their range around its middle.
+        Largest norm of the weights, for rows in units of ``x_norm`` and targets centred and in
+        units of half their range.
 
     x_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row. Longer rows are scaled back onto the ball by
-        `fit`, but not by `predict`, where it did harm in measurements.
+        Public bound on the Euclidean norm of a row. `fit` scales rows with a larger norm down to
+        it. `predict` does not, because this reduced accuracy in experiments.
 
     y_bounds : (float, float), default=None
-        Public bounds of the target. Targets outside are clipped; predictions stay within. None
-        takes (-1, 1) and warns in each call that clips, whatever the targets are.
+        Public bounds of the target. Targets are clipped to them; predictions stay within. None
+        uses (-1, 1) and warns in each call that clips, whatever the targets are.
 
     step : float or "auto", default="auto"
-        "auto" is the paper's step if ``horizon`` is given, and otherwise a step that decreases
+        Step size. "auto" is the paper's step if ``horizon`` is given; otherwise the step decreases
         with time and needs no horizon, see :mod:`skdp.linear_model.papers`.
 
     horizon : int, default=None
-        Number of contributions for which the step is best. The stream may go on after it.
+        Number of contributions for which the step is optimal. The stream may continue beyond it.
 
     average : {"late", "uniform", True, False}, default="late"
-        Whether to predict with the mean of the weights played, where those at time t count
-        ``t^3`` times with "late" and all the same with "uniform" or True; False predicts with
-        the latest.
+        Whether to predict with the mean of the weights played. Weights at time t count ``t^3``
+        times with "late", and equally with "uniform" or True. False predicts with the latest
+        weights.
 
     fit_intercept : bool, default=True
-        Whether to append a constant feature to rows.
+        Whether to append a constant feature to the rows.
 
     intercept_scaling : float or "auto", default="auto"
-        Value of the constant feature, public: from 1/256 to 16 times ``x_norm``, rounded to a
+        Public value of the constant feature, from 1/256 to 16 times ``x_norm``, rounded to a
         multiple of 1/256 of ``x_norm``. The noise grows with it, and the intercept is at most
-        ``radius`` times it. "auto" is ``x_norm`` over the root of ``radius``, but from 0.5 to 1
+        ``radius`` times it. "auto" is ``x_norm`` over the root of ``radius``, limited to 0.5 to 1
         times ``x_norm``.
 
     contributions_per_user : int, default=1
-        Declared number of records that one user contributes, each counted once a pass;
-        ``guarantee_`` is for a user then. Nothing can check it.
+        Declared number of records that one user contributes, each counted once per pass;
+        ``guarantee_`` is then for a user. The estimator cannot check it.
 
     keep_iterates : bool, default=False
-        Whether to keep the weights played, for `regret`: as much memory as dense rows take.
+        Whether to store the weights played, for `regret`. This takes as much memory as the rows in
+        dense form.
 
     random_state : None, int, RandomState or Generator, default=None
-        None draws the noise from the operating system. Anything else makes it reproducible
-        and void of privacy, for tests and figures.
+        None draws the noise from the operating system. Any other value makes the noise
+        reproducible and voids the privacy; use it for tests and figures.
 
     ledger : BudgetLedger or path, default=None
-        Budget that is charged before a stream first reads data. A learner that gets noisy messages
-        only reads none.
+        Budget ledger that is charged before a stream first reads data. A learner that receives
+        only noisy messages reads no data.
 
     Attributes
     ----------
@@ -133,30 +134,31 @@ class MIPrivateSGDRegressor(
         Intercept. Released under ``guarantee_``.
 
     weights_ : ndarray of shape ``(n_features_in_ + fit_intercept,)``
-        Weights that the learner plays next: what devices are sent. Released under
+        Weights that the learner plays next, which are sent to the devices. Released under
         ``guarantee_``.
 
     exploration_ : float
-        With "bandit", distance from the weights at which the next loss is taken. Public.
+        With "bandit", distance between the weights and the point at which the next loss is taken.
+        Public.
 
     iterates_ : ndarray of shape ``(n_samples_seen_, n_features_in_ + fit_intercept)``
-        Weights played, or with "bandit" the points asked for, if ``keep_iterates``.
-        Released under ``guarantee_``.
+        Weights played, or with "bandit" the points of evaluation, if ``keep_iterates``. Released
+        under ``guarantee_``.
 
     noise_scale_ : float
-        Standard deviation of the noise in a coordinate, or the scale of its norm with "k_norm",
-        for rows in units of ``x_norm``; for "vector", in units of the amplitude. Public.
+        Standard deviation of the noise per coordinate, or scale of its norm with "k_norm", for
+        rows in units of ``x_norm``; for "vector", in units of the amplitude. Public.
 
     regret_bound_ : float
-        Bound on the expected regret so far for records that do not react to the weights, in units
-        of half the range of the target: the paper's theorem 2 or 4 as corrected in
+        Bound on the expected regret so far, for records that do not depend on the weights, in
+        units of half the range of the target. This is theorem 2 or 4 of the paper, as corrected in
         :mod:`skdp.linear_model.papers`, at the steps taken. Public.
 
     n_samples_seen_ : int
-        Contributions so far. Public.
+        Number of contributions so far. Public.
 
     guarantee_ : MutualInformationPrivacy
-        Mutual information and the local differential privacy that comes with it. Public.
+        Mutual information and the local differential privacy that it implies. Public.
 
     n_features_in_ : int
         Number of features. Public.
@@ -167,26 +169,28 @@ class MIPrivateSGDRegressor(
     See Also
     --------
     skdp.local.GradientPrivatizer : The device's part.
+        Privatizer that runs on a device.
     skdp.kernel.DPOnlineKernelRegressor : A curator that is trusted adds far less noise.
+        Adds far less noise, with a trusted curator.
 
     Notes
     -----
-    **Privacy.** What a device sends is private on its own, against the learner as well. Mutual
-    information is an average over records; the worst case is the local differential privacy in
-    ``guarantee_``, Gaussian with ``mu = 2 L / sigma >= sqrt(8 C)`` for a budget of C nats. Both
-    hold for each contribution, at weights of any origin.
+    **Privacy.** Each message of a device is private on its own, including against the learner.
+    Mutual information is an average over records. The worst case is the local differential privacy
+    in ``guarantee_``, Gaussian with ``mu = 2 L / sigma >= sqrt(8 C)`` for a budget of C nats. Both
+    hold for each contribution, for weights of any origin.
 
     The bound of theorem 1 is the capacity of a Gaussian channel with power ``L^2``, where L is
     the cap of the slope times the bound on a row, ``sqrt(1 + c^2)`` with a constant feature of c
     times ``x_norm``. Gradients are rounded toward zero onto a public grid and stay within L.
 
-    `regret` and `score` compare with records that the caller passes. Of private records they are
-    exact functions, which no guarantee covers.
+    `regret` and `score` compare with the given records. For private records they are exact
+    functions of them, which no guarantee covers.
 
-    Updates of one model from several threads at once are not supported.
+    Concurrent updates of one model from several threads are not supported.
 
-    What the guarantee does not cover: the time that a call takes, errors about malformed input,
-    other uses of the same data, and what records of other users tell about this one.
+    The guarantee does not cover the run time of a call, errors about malformed input, other uses
+    of the same data, and information about this record in the records of other users.
 
     References
     ----------
@@ -203,7 +207,7 @@ class MIPrivateSGDRegressor(
     >>> y = 0.6 * X[:, 0] + 0.1
     >>> model = MIPrivateSGDRegressor(mi_budget=0.2, y_bounds=(-1, 1))
     >>> model = model.fit(X[:16000], y[:16000])
-    >>> bool(model.score(X[16000:], y[16000:]) > 0.5)  # made-up rows are public
+    >>> bool(model.score(X[16000:], y[16000:]) > 0.5)  # the data are synthetic
     True
     >>> round(model.guarantee_.bits, 4)
     0.2885
@@ -258,14 +262,14 @@ class MIPrivateSGDRegressor(
 
     @with_callbacks
     def fit(self, X, y):
-        """Start afresh, and play both parties once through the rows in the given order.
+        """Start a new stream and simulate both parties in one pass over the rows, in order.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
 
         y : array-like of shape (n_samples,)
-            Targets. Those outside ``y_bounds`` are clipped.
+            Targets, which are clipped to ``y_bounds``.
 
         Returns
         -------
@@ -276,16 +280,15 @@ class MIPrivateSGDRegressor(
         ValueError
             If a parameter or the input is invalid.
         BudgetExceededError
-            If the ledger cannot pay; the old model stays.
+            If the ledger cannot cover the charge; the previous model is kept.
         """
         return self._advance(X, y, fresh=True)
 
     @with_callbacks
     def partial_fit(self, X, y):
-        """Go on with the stream, playing both parties.
+        """Continue the stream, simulating both parties.
 
-        A record that passes k times is k contributions, which ``contributions_per_user`` must
-        allow for.
+        A record passed k times is k contributions, which ``contributions_per_user`` must include.
 
         Parameters
         ----------
@@ -300,12 +303,12 @@ class MIPrivateSGDRegressor(
         Raises
         ------
         ValueError
-            As `fit`, and if a parameter has changed since the stream began.
+            As for `fit`, and if a parameter has changed since the stream began.
         """
         return self._advance(X, y, fresh=not has_begun(self))
 
     def privatizer(self, n_features):
-        """Return the device's part, for these parameters.
+        """Return the object that privatises records on a device.
 
         Parameters
         ----------
@@ -314,7 +317,7 @@ class MIPrivateSGDRegressor(
         Returns
         -------
         GradientPrivatizer, ValuePrivatizer or OnePointPrivatizer
-            It can be pickled and needs numpy only.
+            Picklable; it requires only numpy.
         """
         if not is_custom(self):
             warn_of_bounds(self.y_bounds)
@@ -324,7 +327,7 @@ class MIPrivateSGDRegressor(
     def predict(self, X):
         """Predict the target of each row, within ``y_bounds``; costs no privacy.
 
-        With a "custom" loss, the score of each row, without bounds.
+        With a "custom" loss, return the score of each row, without bounds.
 
         Parameters
         ----------
@@ -344,8 +347,9 @@ class MIPrivateSGDRegressor(
     def _advance(self, X, y, *, fresh):
         if is_custom(self):
             raise ValueError(
-                "loss must not be 'custom' to play both parties, as only users know the gradient: "
-                "privatizer returns their part, and partial_fit_noised takes what they send."
+                "loss must not be 'custom' to simulate both parties, because only users know the "
+                "gradient. Use privatizer for the devices and partial_fit_noised for their "
+                "messages; got 'custom'."
             )
         warn_of_bounds(self.y_bounds)
         context = begun_fit(self)

@@ -1,4 +1,4 @@
-"""Streams of messages: what the learner keeps, how it learns alone, and what it lost by regret."""
+"""Streams of messages: state of the learner, and updates from messages alone."""
 
 from dataclasses import dataclass, field, replace
 
@@ -121,7 +121,7 @@ class MessageStream:
 
 
 class Learner(StatedGuarantee):
-    """Mixin: learn from what devices have sent."""
+    """Mixin: updates from messages of devices."""
 
     feedback: str
     perturbation: str
@@ -130,12 +130,12 @@ class Learner(StatedGuarantee):
     _stream: MessageStream
 
     def partial_fit_noised(self, Z):
-        """Go on with the stream as the learner alone, from what devices have sent.
+        """Continue the stream as the learner alone, from messages of devices.
 
         Parameters
         ----------
         Z : array-like of shape (n_messages, n_features + fit_intercept)
-            Noisy gradients, each taken at the ``weights_`` of its time; at zeros before the first.
+            Noisy gradients, each taken at the ``weights_`` of its time; zeros before the first.
 
         Returns
         -------
@@ -144,22 +144,24 @@ class Learner(StatedGuarantee):
         Raises
         ------
         ValueError
-            If messages are values, with ``feedback="bandit"`` and ``perturbation="scalar"``: use
-            `ask` and `tell`.
+            If messages are values, with ``feedback="bandit"`` and ``perturbation="scalar"``; use
+            `ask` and `tell` instead.
         """
         with unchanged_on_error(self, fresh=not has_begun(self)):
             check_parameters(self)
             if self.feedback == "bandit" and self.perturbation == "scalar":
                 raise ValueError(
-                    "perturbation must be 'vector' for messages to be vectors with "
-                    "feedback='bandit'; values are given to tell; got 'scalar'."
+                    "perturbation must be 'vector' for vector messages with feedback='bandit'; "
+                    "pass values to tell; got 'scalar'."
                 )
             Z = checked_array(Z, name="Z", accept_sparse=False)
             stream = self._learner(Z.shape[1] - bool(self.fit_intercept))
             channel, state = stream.channel, stream.state
             n_messages, size = Z.shape
             if size != channel.size:
-                raise ValueError(f"Z must have {channel.size} columns, one a weight; got {size}.")
+                raise ValueError(
+                    f"Z must have {channel.size} columns, one per weight; got {size}."
+                )
             keep = stream.to_keep(n_messages)
             limit = channel.largest(state.time, n_messages)[:, np.newaxis]
             Z = np.ascontiguousarray(np.clip(Z, -limit, limit))
@@ -168,27 +170,27 @@ class Learner(StatedGuarantee):
         return self
 
     def ask(self, n_features=None):
-        """Point at which the next user is to take the loss, with ``feedback="bandit"``.
+        """Return the point at which the next user evaluates the loss, for ``feedback="bandit"``.
 
         Parameters
         ----------
         n_features : int, default=None
-            Number of features; needed to begin a stream.
+            Number of features; required to start a stream.
 
         Returns
         -------
         ndarray of shape (n_features + fit_intercept,)
-            The same one until `tell` is called.
+            Point, which stays the same until `tell` is called.
         """
         with unchanged_on_error(self, fresh=not has_begun(self)):
             check_parameters(self)
             if self.feedback != "bandit" or self.perturbation != "scalar":
                 raise ValueError(
-                    "feedback must be 'bandit', with perturbation='scalar', to ask for values; "
+                    "feedback must be 'bandit' and perturbation must be 'scalar' to use ask; "
                     f"got {short_repr(self.feedback)} and {short_repr(self.perturbation)}."
                 )
             if n_features is None and not has_begun(self):
-                raise ValueError("n_features must be given to begin a stream; got None.")
+                raise ValueError("n_features must be given to start a stream; got None.")
             if has_begun(self) and n_features not in (None, self.n_features_in_):
                 raise ValueError(
                     f"n_features must be None or {self.n_features_in_} in this stream; "
@@ -201,12 +203,12 @@ class Learner(StatedGuarantee):
         return played(stream.state, channel.projection) + distance * direction
 
     def tell(self, value):
-        """Learn from the noisy value at the point that `ask` has returned.
+        """Update the model with the noisy value at the point returned by `ask`.
 
         Parameters
         ----------
         value : float
-            From :class:`~skdp.local.ValuePrivatizer`: noisy, and minus the middle of the range.
+            Noisy value from :class:`~skdp.local.ValuePrivatizer`, minus the middle of the range.
 
         Returns
         -------

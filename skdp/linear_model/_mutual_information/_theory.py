@@ -1,6 +1,6 @@
-"""Steps and distances of online gradient descent from noisy messages, and the regret they have.
+"""Steps, explorations and regret of online gradient descent from noisy messages.
 
-`skdp.linear_model.papers` has the notation, and what differs from the paper. No function reads
+`skdp.linear_model.papers` has the notation and the differences from the paper. No function reads
 data.
 """
 
@@ -28,7 +28,7 @@ def as_given(values):
 
 @plain_arguments
 def full_step(horizon, *, radius, lipschitz, noise_energy):
-    """Step with which the bound of Theorem 2 is smallest, ``B / sqrt((L^2 + E||v||^2) T)``.
+    """Return the step that minimises the bound of Theorem 2, ``B / sqrt((L^2 + E||v||^2) T)``.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ def full_step(horizon, *, radius, lipschitz, noise_energy):
 
 @plain_arguments
 def anytime_full_steps(times, *, radius, lipschitz, noise_energy):
-    """Steps ``B / (sqrt(2 t) G)``, ``G^2 = L^2 + E||v||^2``, which need no horizon.
+    """Return steps ``B / (sqrt(2 t) G)``, ``G^2 = L^2 + E||v||^2``, which need no horizon.
 
     Parameters
     ----------
     times : int or array-like of int
-        Each t, from 1; ``w_t`` depends on ``t - 1`` answers.
+        Values of t, from 1; ``w_t`` depends on ``t - 1`` messages.
 
     radius, lipschitz, noise_energy
         See `full_step`.
@@ -83,21 +83,21 @@ def anytime_full_steps(times, *, radius, lipschitz, noise_energy):
 
 @plain_arguments
 def regret_of_steps(steps, energies, *, radius, slack=0.0):
-    """Bound on the expected regret for any steps fixed in advance that do not increase.
+    """Return a bound on the expected regret for non-increasing steps fixed in advance.
 
     Parameters
     ----------
     steps : array-like of shape (n_rounds,)
-        ``eta_t``, with which ``w_t`` is made of the answers before t.
+        ``eta_t``, the step with which ``w_t`` is computed from the messages before t.
 
     energies : float or array-like of shape (n_rounds,)
-        Bounds on the mean squared norm of each answer, ``L^2 + E||v||^2`` or ``K^2 / delta_t^2``.
+        Bounds on the mean squared norm of each message, ``L^2 + E||v||^2`` or ``K^2 / delta_t^2``.
 
     radius : float
         Bound B on the weights.
 
     slack : float or array-like of shape (n_rounds,), default=0.0
-        What each round loses beside, ``2 L delta_t`` with loss values.
+        Additional loss of each round, ``2 L delta_t`` with loss values.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def regret_of_steps(steps, energies, *, radius, slack=0.0):
     Raises
     ------
     ValueError
-        If a step is larger than the one before.
+        If the steps increase.
 
     Notes
     -----
@@ -132,7 +132,7 @@ def regret_of_steps(steps, energies, *, radius, slack=0.0):
             f"steps must be positive, finite numbers in a row; got {short_repr(steps)}."
         )
     if np.any(np.diff(steps) > 0.0):
-        raise ValueError("steps must not increase, or the bound does not hold.")
+        raise ValueError("steps must be non-increasing for the bound to hold.")
     energies = np.broadcast_to(np.asarray(energies, dtype=float), steps.shape)
     slack = np.broadcast_to(np.asarray(slack, dtype=float), steps.shape)
     return float(radius**2 / (2.0 * steps[-1]) + 0.5 * np.sum(steps * energies) + np.sum(slack))
@@ -149,7 +149,7 @@ _ROUNDING = 1e-12  # relative; ranges are rounded up by more than their error
 
 @plain_arguments
 def bandit_amplitude(*, dimension, value_range, relative_noise):
-    """Amplitude K: the mean squared norm of an answer is at most ``K^2 / delta^2``.
+    """Return K, for which the mean squared norm of a message is at most ``K^2 / delta^2``.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def bandit_amplitude(*, dimension, value_range, relative_noise):
 
 @plain_arguments
 def bandit_exploration(horizon, *, radius, lipschitz, amplitude):
-    """Exploration with which `bandit_regret` is smallest, at most the radius.
+    """Return the exploration that minimises `bandit_regret`, at most the radius.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def bandit_exploration(horizon, *, radius, lipschitz, amplitude):
 
 @plain_arguments
 def bandit_step(horizon, *, radius, amplitude, exploration):
-    """Step with which `bandit_regret` is smallest, ``B delta / (K sqrt(T))``.
+    """Return the step that minimises `bandit_regret`, ``B delta / (K sqrt(T))``.
 
     Parameters
     ----------
@@ -233,12 +233,12 @@ def bandit_step(horizon, *, radius, amplitude, exploration):
 
 @plain_arguments
 def anytime_bandit_explorations(times, *, radius, lipschitz, amplitude):
-    """Explorations ``min(delta_0 t^(-1/4), B)``, which need no horizon.
+    """Return explorations ``min(delta_0 t^(-1/4), B)``, which need no horizon.
 
     Parameters
     ----------
     times : int or array-like of int
-        Each t, from 1.
+        Values of t, from 1.
 
     radius, lipschitz, amplitude
         See `bandit_exploration`.
@@ -246,7 +246,7 @@ def anytime_bandit_explorations(times, *, radius, lipschitz, amplitude):
     Returns
     -------
     float or ndarray of the shape of ``times``
-        With ``delta_0 = sqrt(sqrt(3) B K / (4 L))``.
+        Explorations with ``delta_0 = sqrt(sqrt(3) B K / (4 L))``.
 
     Examples
     --------
@@ -261,12 +261,12 @@ def anytime_bandit_explorations(times, *, radius, lipschitz, amplitude):
 
 @plain_arguments
 def anytime_bandit_steps(times, *, radius, lipschitz, amplitude):
-    """Steps ``sqrt(3/4) B delta_t / (K sqrt(t))`` for `anytime_bandit_explorations`.
+    """Return steps ``sqrt(3/4) B delta_t / (K sqrt(t))`` for `anytime_bandit_explorations`.
 
     Parameters
     ----------
     times : int or array-like of int
-        Each t, from 1.
+        Values of t, from 1.
 
     radius, lipschitz, amplitude
         See `bandit_exploration`.
@@ -274,7 +274,7 @@ def anytime_bandit_steps(times, *, radius, lipschitz, amplitude):
     Returns
     -------
     float or ndarray of the shape of ``times``
-        Proportional to ``t^(-3/4)`` once exploration is not capped any more.
+        Steps, proportional to ``t^(-3/4)`` once exploration is no longer capped.
 
     Examples
     --------
@@ -302,9 +302,9 @@ def bandit_range(
     y_bound=1.0,
     horizon=None,
 ):
-    """Range of the losses together with the exploration that fits it.
+    """Return the range of the losses together with the matching exploration.
 
-    Exploring farther makes larger losses possible, and larger losses need more noise.
+    A larger exploration allows larger losses, which require more noise.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def bandit_range(
         Bounds on a row and on a target.
 
     horizon : int, default=None
-        None is for `anytime_bandit_explorations`, whose first one counts.
+        None uses the first of `anytime_bandit_explorations`.
 
     Returns
     -------
