@@ -80,7 +80,7 @@ def test_the_claim_and_the_charge_are_for_users(name, adjacency):
     assert {entry.guarantee.unit for entry in book.history()} == {book.spent().unit} == {"user"}
     for convert in (lambda: claim.to_approx_dp(0.1), claim.to_replace_one):
         assert convert().unit == "user"
-    with pytest.raises(ValueError, match="differ in one user"):
+    with pytest.raises(ValueError, match="unit 'user'"):
         model(name, adjacency=adjacency, ledger=book).fit(X, y)
 
 

@@ -120,8 +120,9 @@ class DPQuantileScaler(SplineOutput, PrivateTransformer):
 
     See Also
     --------
-    BoundedScaler : Scaling by public bounds; costs no budget. BoundedSplineTransformer : Splines
-    on public knots. DPSimpleImputer : Replaces missing values.
+    BoundedScaler : Scaling by public bounds; costs no budget.
+    BoundedSplineTransformer : Splines on public knots.
+    DPSimpleImputer : Replaces missing values.
 
     Notes
     -----

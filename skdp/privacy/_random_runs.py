@@ -158,7 +158,7 @@ def random_runs_gamma(n_runs_mean: float, eta: float) -> float:
     (0.1, 0.0269)
     """
     if not 1.0 < n_runs_mean < 1e6:
-        raise ValueError(f"n_runs_mean must be between 1 and 1e6; got {n_runs_mean!r}.")
+        raise ValueError(f"n_runs_mean must be larger than 1, below 1e6; got {n_runs_mean!r}.")
     low, high = 1e-300, 1 - 2.0**-53
     if random_runs_mean(eta, low) <= n_runs_mean:
         raise ValueError(f"n_runs_mean must be attainable with eta={eta!r}; got {n_runs_mean!r}.")

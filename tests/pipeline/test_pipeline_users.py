@@ -57,7 +57,7 @@ def test_a_pipeline_for_users_is_its_model_for_users(kind, adjacency, delta):
     assert (name, share) == ("model", 1.0) and "one user" in told
     (entry,) = ledger.history()
     assert entry.guarantee.unit == ledger.spent().unit == "user"
-    with pytest.raises(ValueError, match="differ in one user"):
+    with pytest.raises(ValueError, match="unit 'user'"):
         fitted.fit(X, y)
 
 
@@ -85,7 +85,7 @@ def test_every_step_learns_from_users(step, adjacency):
     assert [path.partition("__")[0] for path, *_ in whole.budget_] == ["first", "model"]
     assert all("one user" in words for _, share, words in whole.budget_ if share)
     assert whole.predict(X[:3]).shape == (3,)
-    with pytest.raises(ValueError, match="differ in one user"):
+    with pytest.raises(ValueError, match="unit 'user'"):
         whole.fit(X, y)
 
 
