@@ -209,7 +209,7 @@ class Lattice:
         """
         value = np.asarray(value, dtype=np.float64)
         if not np.isfinite(value).all():
-            raise ValueError("value must be finite to be released; got NaN or infinity.")
+            raise ValueError("value must be finite to be released; got other values.")
         # Clamping before the noise does not expand distances, after it is post-processing.
         limit = _LARGEST * self.step
         whole = np.rint(value.clip(-limit, limit) / self.step).astype(np.int64)

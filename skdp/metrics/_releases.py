@@ -325,7 +325,7 @@ def public_range(estimator: Any, y_bounds: Any) -> TargetRange:
             y_bounds = 0.0, float(last.y_max)
     if y_bounds is None:
         raise ValueError(
-            "y_bounds of the evaluation or of the regressor must be a public pair (low, high), as "
+            "y_bounds must be a public pair (low, high), of the evaluation or of the regressor: "
             "scores of a regressor are unbounded without it; got None."
         )
     found = TargetRange.of(y_bounds)

@@ -146,8 +146,8 @@ class DPGridSearch(CallbackSupportMixin, BaseDPSearch):
 
     See Also
     --------
-    skdp.metrics.dp_evaluate : Scores a model within a budget. skdp.pipeline.DPPipeline : One
-    budget for preprocessing and model.
+    skdp.metrics.dp_evaluate : Scores a model within a budget.
+    skdp.pipeline.DPPipeline : One budget for preprocessing and model.
 
     Notes
     -----

@@ -143,8 +143,8 @@ class DPRandomizedSearch(BaseDPSearch):
 
     See Also
     --------
-    DPGridSearch : Compares a few given candidates. skdp.privacy.RandomRunsDP : Guarantee of the
-    best of a random number of runs.
+    DPGridSearch : Compares a few given candidates.
+    skdp.privacy.RandomRunsDP : Guarantee of the best of a random number of runs.
 
     Notes
     -----

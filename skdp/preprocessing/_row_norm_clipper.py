@@ -31,8 +31,8 @@ class RowNormClipper(RowTransformer):
 
     See Also
     --------
-    BoundedScaler : Maps public bounds of each feature to [-1, 1]. sklearn.preprocessing.Normalizer
-    : Scales every nonzero row to norm 1.
+    BoundedScaler : Maps public bounds of each feature to [-1, 1].
+    sklearn.preprocessing.Normalizer : Scales every nonzero row to norm 1.
 
     Examples
     --------

@@ -200,9 +200,9 @@ class BoundedSplineTransformer(SplineOutput):
 
     See Also
     --------
-    BoundedScaler : Scales each column instead. make_public_preprocessor : Combines splines,
-    one-hot encoding and row scaling. sklearn.preprocessing.SplineTransformer : Splines with knots
-    that may come from the data.
+    BoundedScaler : Scales each column instead.
+    make_public_preprocessor : Combines splines, one-hot encoding and row scaling.
+    sklearn.preprocessing.SplineTransformer : Splines with knots that may come from the data.
 
     Notes
     -----

@@ -479,7 +479,7 @@ def test_guarantees_of_users_and_nodes_follow():
 @pytest.mark.parametrize("delta", [0.0, 1e-4])
 def test_the_report_says_what_the_guarantee_rests_on(delta):
     report = " ".join(str(privacy_report(network(delta=delta).fit(*problem()))).split())
-    assert "That no more nodes drop out or collude than is tolerated is assumed." in report
+    assert "It is assumed that no more nodes drop out or collude than the stated number." in report
     assert "secure sums: at most 1 of 8 nodes drop out or collude" in report
     assert ("Kairouz" in report) and ("draws a" in report)
     assert "one node" not in report and "of its own node" not in report

@@ -419,7 +419,7 @@ def test_the_ledger_and_the_report_say_what_was_stated():
     for guarantee in (model.guarantee_, ledger.spent(), ledger.history()[0].guarantee):
         assert any("no user comes in more than 1" in told for told in guarantee.caveats)
     report = " ".join(str(privacy_report(model)).split())
-    assert "In how many calls a user comes is stated, and nothing checks it." in report
+    assert "The number of calls with data of one user is stated and is not checked." in report
 
 
 def test_a_recorded_call_of_a_pipeline_is_void():

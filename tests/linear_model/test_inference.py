@@ -359,7 +359,7 @@ def test_intervals_of_learned_bounds_say_so_and_stand_in_the_report():
     told = report.data["coefficients"]["rows"]
     assert [one["name"] for one in told] == list(summary.names)
     assert told[0]["estimate"] == summary.estimates[0]
-    assert "How sure the numbers are" in report.to_text()
+    assert "Confidence intervals of the coefficients" in report.to_text()
 
 
 def test_splines_are_told_from_knot_to_knot():
