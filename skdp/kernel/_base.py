@@ -221,9 +221,14 @@ class BaseKernelRegressor(KernelFeatures, RegressorMixin, _Learner):
         return bounds, release, bounds.guarantee(release.guarantee)
 
     @property
-    def _reads_count(self):
+    def _asks_for_bounds(self):
+        """Whether bounds are learned, or may be, depending on the number of rows."""
         may_learn = self.y_bounds is None and self._may_learn_bounds
-        return (may_learn or is_auto(self.y_bounds)) and self.adjacency == "replace-one"
+        return may_learn or is_auto(self.y_bounds)
+
+    @property
+    def _reads_count(self):
+        return self._asks_for_bounds and self.adjacency == "replace-one"
 
     def _planned_guarantee(self, n_features):
         return self._planned(super()._planned_guarantee(n_features), n_features)

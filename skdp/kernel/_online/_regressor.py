@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._validation import TARGET_SEARCH_RANGE, TargetRange, is_auto, warn_of_bounds
+from skdp._validation import TARGET_SEARCH_RANGE, TargetRange, warn_of_bounds
 from skdp.kernel._base import BaseKernelRegressor
 from skdp.kernel._online._base import UserCalls
 from skdp.kernel._online._chunk import ChunkRelease
@@ -448,7 +448,7 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
             return release.after(bounds, guarantee)
         warn_of_bounds(self.y_bounds)
         release = planned(public.target)
-        if not self._reads_raw:
+        if not self._asks_for_bounds:
             return release
         return replace(release, found_range=TargetRange.of(None))
 
@@ -456,15 +456,9 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
     def _may_learn_bounds(self):
         return kind_of_release(self) == "chunk"
 
-    @property
-    def _reads_raw(self):
-        """Whether targets are scaled by what the release knows of them."""
-        may_learn = self.y_bounds is None and self._may_learn_bounds
-        return may_learn or is_auto(self.y_bounds)
-
     def learn(self, release, fitted):
         """Store what predicts, and public numbers."""
-        bounds = release.found_range if self._reads_raw else TargetRange.of(self.y_bounds)
+        bounds = release.found_range if self._asks_for_bounds else TargetRange.of(self.y_bounds)
         self._store(
             **fitted,
             y_bounds_=(bounds.low, bounds.high),
@@ -476,4 +470,4 @@ class DPOnlineKernelRegressor(UserCalls, BaseKernelRegressor, StreamEstimator):
         is_chunk = kind_of_release(self) == "chunk"
         options = self._fewest(reset) if is_chunk else {}
         X, y = checked_data(self, X, y, reset=reset, numeric=True, counts=counts, **options)
-        return X, y if self._reads_raw else TargetRange.of(self.y_bounds).scaled(y)
+        return X, y if self._asks_for_bounds else TargetRange.of(self.y_bounds).scaled(y)
