@@ -75,7 +75,7 @@ CALIBRATIONS: dict[str, tuple[str, ...]] = {
     "preprocessing/_target_bounds.py": (),
     "rows/_features.py": (),
     # A model of the noise in coefficients, of which no fit depends.
-    "learner/_descent.py": ("_MOST_KEPT", "descent_variances", "_mean_slope"),
+    "learner/_descent.py": ("_MOST_KEPT", "descent_variances", "_mean_slopes"),
     # Bytes of hashes and of seeds, ranges of integers, and how objects are stored.
     "learner/_estimator.py": ("_IN_CACHE", "StatedGuarantee"),
     "learner/_sequence.py": ("_UP",),

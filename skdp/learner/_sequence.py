@@ -215,7 +215,8 @@ class CoefficientNoise:
         moved = deviation / math.sqrt(len(weights)) * weights
         deviations = np.hypot(self.deviations, np.linalg.norm(moved, axis=0))
         covariance = None if self.covariance is None else self.covariance + moved.T @ moved
-        return CoefficientNoise(self.kind, deviations, covariance, related=covariance is None)
+        kind = "bound" if self.kind == "bound" else "approximation"
+        return CoefficientNoise(kind, deviations, covariance, related=covariance is None)
 
     def of_features(self, n_features: int, unit: float) -> "CoefficientNoise":
         """Return the noise of the first ``n_features``, for rows divided by ``unit``."""
@@ -296,7 +297,7 @@ class Run:
         Released weights, for rows multiplied by ``norm_scale``.
 
     spread : CoefficientNoise
-        Noise in the weights.
+        Noise in the weights, without that of ``scale_deviation``.
 
     total : ndarray of shape (size,)
         Last released sum of one vector per row.
@@ -306,6 +307,9 @@ class Run:
 
     has_scale : bool, default=False
         Whether the scale of the weights already fits the likelihood, as after a Newton step.
+
+    scale_deviation : float, default=0.0
+        Relative standard deviation of the noise in a common factor of the weights.
 
     found : dict, default={}
         Other released values by name.
@@ -320,6 +324,7 @@ class Run:
     total: np.ndarray = field(init=False)
     totals: list[np.ndarray] = field(default_factory=list)
     has_scale: bool = False
+    scale_deviation: float = 0.0
     found: dict[str, Any] = field(default_factory=dict)
 
     def released(self) -> "Run":

@@ -591,7 +591,7 @@ class ScoreScale:
         start = run.centre
         longer = run.weights if start is None else run.weights - start
         if self.guarantee is None:
-            factor, deviation = self.likely, 0.0
+            factor = self.likely
         else:
             found = release_slope(
                 run.data,
@@ -601,14 +601,10 @@ class ScoreScale:
                 guarantee=self.guarantee,
                 noise=noise,
             )
-            factor, deviation = factor_of_slope(found, likely=self.likely)
+            factor, run.scale_deviation = factor_of_slope(found, likely=self.likely)
         longer = factor * longer
         run.weights = longer if start is None else start + longer
-        spread = run.spread.times(factor)
-        if self.guarantee is not None:
-            kind = "bound" if spread.kind == "bound" else "approximation"
-            spread = replace(spread.along(longer, deviation), kind=kind)
-        run.spread = spread
+        run.spread = run.spread.times(factor)
 
 
 @dataclass(frozen=True)

@@ -202,7 +202,8 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Wei
         found = run(self._rows(data, data.y))
         self.x_norm_ = float(self.x_norm) / found.norm_scale
         self.coef_, self.intercept_ = self._in_units(found.weights, found.norm_scale)
-        self.coef_noise_ = self._stated_noise(found.spread, self._unit() / found.norm_scale, unit)
+        spread = found.spread.along(found.weights, found.scale_deviation)
+        self.coef_noise_ = self._stated_noise(spread, self._unit() / found.norm_scale, unit)
         return found
 
     # Whether the model of scores behind the noise of descents is one of this loss.
