@@ -5,6 +5,7 @@ import sys
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx_gallery.directives import imgsgnode
 
 sys.path.insert(0, os.path.dirname(__file__))  # where flow and gallery_order are
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -44,6 +45,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": r"(__init__|quickstart)\.py",
     "within_subsection_order": "gallery_order.StoryOrder",
     "backreferences_dir": "api/backreferences",
+    "default_thumb_file": os.path.join(os.path.dirname(__file__), "_static", "logo.svg"),
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},
     "download_all_examples": False,
@@ -64,6 +66,7 @@ html_title = f"skdp {release}"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["style.css", "landing.css"]
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_theme_options = {
     "logo": {"text": f"skdp {release}", "alt_text": "skdp, first page"},
     "header_links_before_dropdown": 6,
@@ -87,5 +90,16 @@ def visit_math(translator, node):
     raise nodes.SkipNode
 
 
+def box_figures(app, doctree):
+    """Put the figures of examples in boxes, where they scroll on narrow screens."""
+    for figure in list(doctree.findall(imgsgnode)):
+        if figure["alt"].startswith("plot "):  # the name of the file: the figure has no title
+            figure["alt"] = figure.parent.next_node(nodes.title).astext()
+        box = nodes.container(classes=["sphx-glr-figure"])
+        figure.replace_self(box)
+        box += figure
+
+
 def setup(app):
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
+    app.connect("doctree-read", box_figures)
