@@ -7,8 +7,9 @@ SKDP_DATA, in the cache of scikit-learn, or from OpenML within three seconds. Ot
 Fair's survey of extramarital affairs, which comes with statsmodels.
 
 You only state which columns are numeric and which are categorical. Bounds, categories and the
-model are learned within one budget. The test rows of the figure represent public rows; the last
-scores are computed privately, as for private rows.
+model are learned within one budget. All fits learn from the same rows, so the ranges in the figure
+show noise only. Its test rows represent public rows. The last scores are computed privately, as
+for private rows.
 """
 
 import sys
@@ -71,19 +72,20 @@ def same_features_model(columns):
 
 @dataclass
 class Study:
-    """Raw DataFrame with its train/test splits."""
+    """Raw DataFrame with its train/test split."""
 
     name: str
     frame: pd.DataFrame
     y: np.ndarray
     columns: dict
-    divisions: list
+    train: np.ndarray
+    test: np.ndarray
     epsilons: list
     n_fits: int
 
-    def parts(self, i):
-        """Return the training and test rows of split ``i``."""
-        train, test = self.divisions[i % len(self.divisions)]
+    def parts(self):
+        """Return the training and test rows."""
+        train, test = self.train, self.test
         return self.frame.iloc[train], self.y[train], self.frame.iloc[test], self.y[test]
 
 
@@ -95,22 +97,21 @@ def adult():
     columns = {"numeric": list(census.bounds), "categorical": list(census.categories)}
     frame = census.data.astype(dict.fromkeys(columns["categorical"], object)).replace("?", np.nan)
     rows = np.arange(len(frame))
-    divisions = [(rows[:32_561], rows[32_561:])]
+    parts = rows[:32_561], rows[32_561:]
     y = np.asarray(census.target == ">50K")
     epsilons = [0.1, 0.3, 1.0, 3.0, 10.0]
-    return Study("the Adult census", frame, y, columns, divisions, epsilons, 6)
+    return Study("the Adult census", frame, y, columns, *parts, epsilons, 6)
 
 
 def fair_survey():
-    """Return the survey, with 5 % of the values missing and ten random train/test splits."""
+    """Return the survey, with 5 % of the values missing and a random train/test split."""
     fair = fetch_fair()
     columns = {"numeric": list(fair.bounds), "categorical": list(fair.categories)}
     frame = fair.data.mask(np.random.default_rng(0).random(fair.data.shape) < 0.05)
-    rows = np.arange(len(frame))
-    divisions = [train_test_split(rows, test_size=0.25, random_state=i) for i in range(10)]
+    parts = train_test_split(np.arange(len(frame)), test_size=0.25, random_state=0)
     y = np.asarray(fair.target == 1)
     epsilons = [0.7, 1.0, 2.0, 4.0, 10.0]
-    return Study("Fair's survey of affairs", frame, y, columns, divisions, epsilons, 20)
+    return Study("Fair's survey of affairs", frame, y, columns, *parts, epsilons, 20)
 
 
 def accuracy_and_auc(model, X, y):
@@ -119,25 +120,21 @@ def accuracy_and_auc(model, X, y):
     return np.mean((probability > 0.5) == y), roc_auc_score(y, probability)
 
 
-def scores_of(study, make, n_fits):
+def scores_of(study, make, n_fits=1):
     """Return accuracy and AUC on test rows of fits of models from ``make``, one row per fit."""
-    scores = []
-    for i in range(n_fits):
-        X, y, X_test, y_test = study.parts(i)
-        scores.append(accuracy_and_auc(make().fit(X, y), X_test, y_test))
-    return np.array(scores)
+    X, y, X_test, y_test = study.parts()
+    fits = (make().fit(X, y) for _ in range(n_fits))
+    return np.array([accuracy_and_auc(model, X_test, y_test) for model in fits])
 
 
 def compare(study):
     """Print and return the scores of the private fits and of both baselines."""
-    train, test = study.divisions[0]
-    print(f"Data: {study.name}, {len(train):,} training rows and {len(test):,} test rows,")
+    n_train, n_test = len(study.train), len(study.test)
+    print(f"Data: {study.name}, {n_train:,} training rows and {n_test:,} test rows,")
     n_missing = int(study.frame.isna().to_numpy().sum())
     n_numeric, n_categorical = (len(names) for names in study.columns.values())
     print(f"{n_numeric} numeric and {n_categorical} categorical columns, {n_missing:,} missing.")
-    if len(study.divisions) > 1:
-        print(f"All scores are means over {len(study.divisions)} random train/test splits.")
-    print(f"\nPrivate, delta={DELTA:g}: mean (range) of {study.n_fits} fits")
+    print(f"\nPrivate, delta={DELTA:g}: mean (range) of {study.n_fits} fits to the same rows")
     print(" epsilon   accuracy                  AUC")
     private = []
     for epsilon in study.epsilons:
@@ -150,16 +147,15 @@ def compare(study):
         "without privacy, same features, C by cross-validation": same_features_model,
     }
     references = {
-        name: scores_of(study, lambda m=make: m(study.columns), len(study.divisions)).mean(axis=0)
-        for name, make in ways.items()
+        name: scores_of(study, lambda m=make: m(study.columns))[0] for name, make in ways.items()
     }
-    shares = [np.mean(study.y[test]) for _, test in study.divisions]
-    larger = np.mean(np.maximum(shares, np.subtract(1.0, shares)))
+    share = np.mean(study.y[study.test])
+    larger = max(share, 1.0 - share)
     references["always the larger class"] = np.array([larger, 0.5])
     print("Accuracy and AUC of baselines:")
     for name, (accuracy, auc) in references.items():
         print(f"   {accuracy:.3f}    {auc:.3f}   {name}")
-    chance = np.sqrt(larger * (1.0 - larger) / len(test))
+    chance = np.sqrt(larger * (1.0 - larger) / n_test)
     print(f"The sampling error of the test accuracy is about {chance:.3f}.\n")
     return np.array(private), references
 
@@ -178,9 +174,7 @@ def draw(study, private, references, path):
             alpha=0.2,
             linewidth=0,
         )
-        label = f"private: mean and range of {study.n_fits} fits"
-        if len(study.divisions) > 1:
-            label += f", {len(study.divisions)} splits"
+        label = f"private: mean and range of {study.n_fits} fits to the same rows"
         ax.plot(study.epsilons, scores.mean(axis=1), "o-", color="tab:blue", label=label)
         for (name, values), (color, dashes) in zip(references.items(), styles, strict=True):
             if what == "accuracy" or name != "always the larger class":
@@ -194,7 +188,7 @@ def draw(study, private, references, path):
     height = np.ptp(axes[0].get_ylim())
     top = axes[1].get_ylim()[1] + 0.05 * height
     axes[1].set_ylim(top - height, top)
-    n_train = len(study.divisions[0][0])
+    n_train = len(study.train)
     figure.suptitle(f"From a raw DataFrame to a model: {study.name}, {n_train:,} training rows")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.savefig(path, dpi=120)
@@ -209,7 +203,7 @@ def main(figure, report):
         study = fair_survey()
     draw(study, *compare(study), figure)
 
-    X, y, X_test, y_test = study.parts(0)
+    X, y, X_test, y_test = study.parts()
     model = private_model(study.columns, epsilon=1.0).fit(X, y)
     print("One model at epsilon=1. Scoring it on private rows costs a further epsilon of 0.5:")
     print(dp_evaluate(model, X_test, y_test, epsilon=0.5, scoring=["accuracy", "roc_auc"]))

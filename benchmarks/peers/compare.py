@@ -4,7 +4,7 @@
     python benchmarks/peers/compare.py --ahead         # prints the cells where a peer is ahead
     python benchmarks/peers/compare.py --write         # puts tables and figures into doc
     python benchmarks/peers/compare.py --run [--out FILE.csv] [--sets ...] [--methods ...]
-        [--environments FOLDER]                        # computes what the file does not have
+        [--rows N] [--environments FOLDER]             # computes what the file does not have
 
 The plan, written before the first run:
 
@@ -323,10 +323,13 @@ class Runner:
 
     folder : Path
         For files between this process and workers.
+
+    most : int, default=20_000
+        Largest number of rows to learn from.
     """
 
-    def __init__(self, environments, folder):
-        self.environments, self.folder = environments, folder
+    def __init__(self, environments, folder, most=MOST):
+        self.environments, self.folder, self.most = environments, folder, most
         self.workers = {}
         self.versions = {"skdp": skdp.__version__, "numpy": np.__version__}
 
@@ -353,7 +356,7 @@ class Runner:
 
     def lines(self, name, draw, cells):
         """Yield a line of the file for each cell."""
-        split = data.split(name.removesuffix(" additive"), MOST, draw)
+        split = data.split(name.removesuffix(" additive"), self.most, draw)
         rows = self.folder / f"{name.replace(' ', '-')}-{draw}.npz"
         for cell in cells:
             method, setting, epsilon, delta = cell
@@ -386,7 +389,7 @@ def run(arguments):
             csv.DictWriter(file, FIELDS, lineterminator="\n").writeheader()
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, open(arguments.out, "a", newline="") as file:
-        runner = Runner(arguments.environments, Path(folder))
+        runner = Runner(arguments.environments, Path(folder), arguments.rows)
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         for draw in range(arguments.draws):
             for name in arguments.sets:
@@ -427,6 +430,7 @@ def main():
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--methods", nargs="+", choices=list(ENTRIES), default=list(ENTRIES))
     parser.add_argument("--draws", type=int, default=10, help="no more than these")
+    parser.add_argument("--rows", type=int, default=MOST, help="no more to learn from")
     parser.add_argument("--environments", type=Path, default=default_folder(), metavar="FOLDER")
     arguments = parser.parse_args()
     if arguments.run:

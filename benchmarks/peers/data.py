@@ -120,7 +120,7 @@ def split(name: str, n: int | None = None, seed: int = 0, *, rows: str = "auto")
         Key of `SETS`.
 
     n : int, default=None
-        None keeps all that the split leaves, up to 50,000.
+        None keeps 50,000, or all that the split leaves.
 
     seed : int, default=0
 
@@ -136,7 +136,7 @@ def split(name: str, n: int | None = None, seed: int = 0, *, rows: str = "auto")
     else:
         n_test = min(_MOST_TEST, round(_TEST_SHARE * len(order)))
         train, test = order[n_test:], order[:n_test]
-    train, test = train[: min(n or _MOST, _MOST)], test[:_MOST_TEST]
+    train, test = train[: n or _MOST], test[:_MOST_TEST]
     target = np.asarray(table.target)
     raw, raw_test = _rows(table.data, train), _rows(table.data, test)
     X, X_test = raw, raw_test
