@@ -104,7 +104,7 @@ left.set(xscale="log", xlim=(0.1, 300.0), xlabel="consumed / claimed", title="re
 left.invert_yaxis()
 right.plot(epsilons, epsilons, "k:", lw=1, label="claimed")
 right.plot(epsilons, found[1.0], "o-", color="C0", label="noise as declared")
-right.plot(epsilons, found[0.5], "o-", color="C3", label="noise halved")
+right.plot(epsilons, found[0.5], "s--", color="C3", label="noise halved")
 right.set(
     xlabel="claimed epsilon",
     ylabel="lower bound on epsilon",

@@ -50,8 +50,8 @@ def kst(epsilon):
 
 figure, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
 ax.semilogy(epsilons, [kst(e) for e in epsilons], label="Kifer, Smith, Thakurta 2012")
-ax.semilogy(epsilons, [redberg(e) for e in epsilons], label="Redberg, Koskela, Wang 2023")
-ax.semilogy(epsilons, tight, label='calibration="tight"')
+ax.semilogy(epsilons, [redberg(e) for e in epsilons], "-.", label="Redberg, Koskela, Wang 2023")
+ax.semilogy(epsilons, tight, "--", label='calibration="tight"')
 ax.semilogy(
     epsilons,
     gaussian_delta(epsilons, x_norm / scale),
@@ -59,6 +59,7 @@ ax.semilogy(
     label="Gaussian noise alone (a lower bound)",
 )
 ax.set(xlabel="epsilon", ylabel="delta", ylim=(1e-12, 1.5))
+ax.set(title="smallest proven delta for the same noise")
 ax.grid(alpha=0.3)
 figure.legend(loc="outside lower center", ncols=2)
 

@@ -133,7 +133,7 @@ for name in networks:
 
 figure = plt.figure(figsize=(10, 7.6), layout="constrained")
 top, bottom = figure.subfigures(2, 1, height_ratios=(1.0, 1.15))
-colors = plt.colormaps["tab10"](np.arange(n_hospitals) // n_sites)
+colors = np.array([f"C{region}" for region in np.arange(n_hospitals) // n_sites])
 layouts = {
     "star": lambda graph: networkx.shell_layout(graph, [[0], list(graph)[1:]]),
     "ring": networkx.circular_layout,

@@ -136,10 +136,11 @@ print(f"best constant {constant[rest].mean():38.2f}")
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(8, 7.5), layout="constrained")
 colors = {nats: f"C{i}" for i, nats in enumerate(budgets)} | {no_noise: "0.35"}
+markers = dict(zip(budgets, "osD^", strict=True))
 means = [errors[nats][rest].mean() for nats in budgets]
-top.plot(budgets, means, "o-", color="k", label="private")
+top.plot(budgets, means, "-", color="k", label="private")
 for nats, mean in zip(budgets, means, strict=True):
-    top.plot(nats, mean, "o", color=colors[nats], ms=8, zorder=3)
+    top.plot(nats, mean, markers[nats], color=colors[nats], ms=8, zorder=3)
     text = rf"$\varepsilon={models[nats].guarantee_.epsilon_at(1e-6):.2g}$"
     top.annotate(text, (nats, mean), xytext=(6, 8), textcoords="offset points")
 top.axhline(errors[no_noise][rest].mean(), color=colors[no_noise], ls="--", label="no noise")
@@ -150,12 +151,12 @@ top.set(ylim=(0, 1.15 * max(constant[rest].mean(), *means)))
 top.legend(frameon=False, loc="lower left")
 
 weeks = [(d, slice(starts[d], starts[min(d + 7, 365)])) for d in range(1, 359, 7)]
-curves = [(f"{nats:g} nats", "-", colors[nats], errors[nats]) for nats in budgets]
+curves = [(f"{nats:g} nats", markers[nats] + "-", colors[nats], errors[nats]) for nats in budgets]
 curves.append(("no noise", "--", colors[no_noise], errors[no_noise]))
 curves.append(("best constant", ":", "0.6", constant))
 for label, style, color, error in curves:
     weekly = [error[week].mean() for _, week in weeks]
-    bottom.plot([d + 3.5 for d, _ in weeks], weekly, style, color=color, lw=1.5, label=label)
+    bottom.plot([d + 3.5 for d, _ in weeks], weekly, style, color=color, ms=4, label=label)
 bottom.set(xlabel="day of the year", ylabel="mean error, minutes", ylim=(0, None))
 bottom.legend(frameon=False, ncols=3)
 plt.show()

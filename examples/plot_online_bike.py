@@ -139,16 +139,16 @@ for i, part in enumerate(parts):
 
 figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
 colors = {"not private": "0.35", '"chunk"': "C3", '"final"': "C0", '"sgd"': "C1", '"matrix"': "C2"}
+styles = {"not private": ":", '"chunk"': "-", '"final"': "-.", '"sgd"': "-", '"matrix"': "--"}
 shown = parts[80]
 days = np.arange(shown.stop - shown.start) / 24
 axes[0, 0].fill_between(days, hires[shown], color="0.85", label="demand")
 for name, values in predictions.items():
-    style = "--" if name == "not private" else "-"
-    axes[0, 0].plot(days, values[shown], style, color=colors[name], lw=1.4, label=name)
+    axes[0, 0].plot(days, values[shown], styles[name], color=colors[name], lw=1.4, label=name)
     window = range(1, len(parts) - 3)
     errors = (values - hires) ** 2
     scores = [1 - np.mean(errors[i * week : (i + 4) * week]) / np.var(hires) for i in window]
-    axes[0, 1].plot(ends[4:], scores, style, color=colors[name], lw=1.4)
+    axes[0, 1].plot(ends[4:], scores, styles[name], color=colors[name], lw=1.4)
 axes[0, 0].set(
     title=f"a week in the second summer ({source})", xlabel="day", ylabel="hires per hour"
 )

@@ -89,7 +89,7 @@ for ax, rules in ((left, ["fixed epsilon = 1", "auto"]), (right, ["auto", "auto,
         for curve, style in (("excess risk", "o-"), ("bound", "--")):
             part = ridge[(ridge.rule == rule) & (ridge.curve == curve)]
             ax.loglog(part.rows, part.value, style, color=color, ms=4, label=f"{rule}: {curve}")
-    ax.set(xlabel="rows", ylabel="excess risk")
+    ax.set(title="excess risk, " + " and ".join(rules), xlabel="rows", ylabel="excess risk")
     ax.legend(frameon=False, fontsize=8)
 
 # %%
@@ -118,7 +118,7 @@ for ax, part, name in ((left, "point", "theta"), (right, "circle", "r")):
             if curve in styles:
                 label = f"{name} = {parameter:g}" if styles[curve] == "-" else None
                 ax.loglog(values.t, values.value, styles[curve], color=f"C{n}", label=label)
-    ax.set(xlabel="records", ylabel="error")
+    ax.set(title=f"error of the {part}", xlabel="records", ylabel="error")
     ax.legend(frameon=False, fontsize=8)
 
 # %%
@@ -138,13 +138,20 @@ for n, (stream, of_one) in enumerate(gradients.groupby("stream")):
     for sigma, style in ((1.0, "-"), (0.0, ":")):
         part = of_one[of_one.sigma == sigma]
         label = stream if sigma else None
-        left.loglog(part["T"], part.regret.clip(lower=0.3), style, color=f"C{n}", label=label)
+        left.loglog(
+            part["T"],
+            part.regret.clip(lower=0.3),
+            "osD^"[n] + style,
+            color=f"C{n}",
+            ms=4,
+            label=label,
+        )
 left.loglog(part["T"], np.sqrt(2.0 * part["T"]), "k-", lw=2, label="bound")
 left.loglog(part["T"], np.sqrt(part["T"]), "k:", lw=2, label="bound, no noise")
 left.set(xlabel="users T", ylabel="regret", title="figure 3")
 for n, (_, part) in enumerate(tradeoff.groupby("stream")):
     nats = 0.5 * np.log1p(part.sigma**-2.0)
-    right.semilogx(nats, part.regret, color=f"C{n}")
+    right.semilogx(nats, part.regret, "osD^"[n] + "-", color=f"C{n}", ms=4)
 right.semilogx(nats, part.bound, "k-", lw=2)
 right.set(xlabel="leakage in nats", ylabel="regret", title="figure 4")
 left.legend(frameon=False, fontsize=8)
@@ -170,7 +177,9 @@ for ax, algorithm in ((first, 1), (second, 2)):
     for n, epsilon in enumerate((np.inf, 1.0, 0.1, 0.01)):
         rows = part[(part.epsilon == epsilon) & (part.algorithm == algorithm)]
         label = f"epsilon = {epsilon:g}" if epsilon < np.inf else "no noise"
-        ax.semilogx(rows.records_per_node, rows.regret, ".-", color=f"C{n}", label=label)
+        ax.semilogx(
+            rows.records_per_node, rows.regret, "osD^"[n] + "-", color=f"C{n}", ms=4, label=label
+        )
     ax.set(title=f"figure 3: Algorithm {algorithm}", xlabel="rounds", ylabel="regret per row")
     ax.set(ylim=(0.0, None))
 for n, (name, part) in enumerate(regret[regret.figure == "4"].groupby("data")):

@@ -86,9 +86,9 @@ scores = {
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(9, 3.6), width_ratios=(2, 1), layout="constrained"
 )
-for way, accuracies in scores.items():
+for marker, (way, accuracies) in zip("osD^", scores.items(), strict=True):
     style = "--" if "leaky" in way else "-"
-    left.plot(epsilons, accuracies, marker="o", linestyle=style, label=way)
+    left.plot(epsilons, accuracies, marker=marker, linestyle=style, label=way)
 left.set(xscale="log", xlabel="total epsilon", ylabel="accuracy on test rows", title=name)
 left.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 left.minorticks_off()

@@ -63,9 +63,11 @@ print(str(report).partition("\nDetails\n")[0])
 suspicion = np.linspace(0.001, 0.999, 400)
 odds = suspicion / (1 - suspicion)
 fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-for epsilon in (0.0, 0.5, 1.0, 2.0, 4.0):
+for epsilon, style in zip(
+    (0.0, 0.5, 1.0, 2.0, 4.0), (":", "-.", "-", "--", (0, (8, 2))), strict=True
+):
     sure = odds * np.exp(epsilon) / (1 + odds * np.exp(epsilon))
-    ax.plot(suspicion, sure, label=f"epsilon = {epsilon:g}, pure")
+    ax.plot(suspicion, sure, ls=style, label=f"epsilon = {epsilon:g}, pure")
 told = report.data["attacker"]["posteriors"]
 ax.plot(
     [one["prior"] for one in told],
@@ -74,5 +76,6 @@ ax.plot(
     label=f"this model, except with probability {told[0]['except_with_probability']:.0e}",
 )
 ax.set(xlabel="confidence before", ylabel="confidence after, at most", xlim=(0, 1), ylim=(0, 1))
+ax.set(title="confidence of an attacker")
 ax.legend(loc="lower right", fontsize="small")
 plt.show()

@@ -112,7 +112,7 @@ colors = ["C0", "C1"]
 labels = ["target 1 at 0.8", "target -1 at 0.8"]
 for which in (0, 1):
     for i in range(6):
-        style = {"color": colors[which], "lw": 1.2, "alpha": 0.8}
+        style = {"color": colors[which], "ls": ("-", "--")[which], "lw": 1.2, "alpha": 0.8}
         style["label"] = labels[which] if i == 0 else None
         noisy = one_noise(which, 1000 * which + i)
         axes[0, 0].plot(grid, noisy, **style)
@@ -128,7 +128,7 @@ axes[1, 0].set(title='release="features", minus the value at -0.4', ylabel="diff
 for row, pair in enumerate(differences.values()):
     for which, values in enumerate(pair):
         height = -row + (0.2 - 0.4 * which) + 0.12 * rng.uniform(-1.0, 1.0, n_draws)
-        axes[1, 1].plot(values, height, ".", ms=4, alpha=0.6, color=colors[which])
+        axes[1, 1].plot(values, height, ".x"[which], ms=4, alpha=0.6, color=colors[which])
 axes[1, 1].set(
     title=f"difference at 0.8, {n_draws} releases each",
     xlabel="difference",
