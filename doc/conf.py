@@ -1,7 +1,9 @@
 """Configuration of Sphinx. The build needs no network."""
 
 import os
+import re
 import sys
+from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -9,6 +11,8 @@ from sphinx_gallery.directives import imgsgnode
 
 sys.path.insert(0, os.path.dirname(__file__))  # where flow and gallery_order are
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+from gallery_order import COLORS
 
 from skdp import __version__ as release
 
@@ -24,9 +28,12 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",  # pictures of displays.rst
     "flow",  # pictures at the top of guides
+    "gallery_order",  # sections of examples
+    "sphinx_reredirects",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_templates"]
+# gallery.rst takes the place of the index of sphinx-gallery.
+exclude_patterns = ["_build", "_templates", "auto_examples/index.rst"]
 toc_object_entries_show_parents = "hide"
 default_role = "autolink"  # a link where the name exists, else emphasis
 nitpicky = False
@@ -43,7 +50,8 @@ sphinx_gallery_conf = {
     "capture_repr": (),
     "remove_config_comments": True,
     "ignore_pattern": r"(__init__|quickstart)\.py",
-    "within_subsection_order": "gallery_order.StoryOrder",
+    "minigallery_sort_order": "gallery_order.place",
+    "reset_modules": ("matplotlib", "seaborn", "gallery_order.use_colors"),
     "backreferences_dir": "api/backreferences",
     "default_thumb_file": os.path.join(os.path.dirname(__file__), "_static", "logo.svg"),
     "doc_module": ("skdp",),
@@ -55,7 +63,26 @@ sphinx_gallery_conf = {
     "parallel": 2,
 }
 
+# Pages that moved: the old name, and the new page.
+redirects = {
+    "auto_examples/index": "../gallery.html",
+    "api_audit": "api.html#audits",
+    "api_building_blocks": "api.html#building-blocks",
+    "api_datasets": "api.html#data-sets",
+    "api_inspection": "api.html#reports-and-displays",
+    "api_models": "api.html#estimators",
+    "api_preprocessing": "api.html#preprocessing-and-pipelines",
+    "api_privacy": "api.html#guarantees-and-the-ledger",
+    "api_searches": "api.html#searches-and-scores",
+    "api_settings": "api.html#settings-errors-and-warnings",
+    "api_theory": "api.html#theory",
+    "citing": "about.html#cite-skdp",
+    "progress": "utilities.html#progress-of-long-fits",
+}
+
 plot_formats = [("png", 110)]
+plot_rcparams = {"axes.prop_cycle": COLORS}
+plot_apply_rcparams = True
 plot_html_show_formats = False
 plot_html_show_source_link = False
 plot_include_source = True
@@ -80,6 +107,11 @@ html_theme_options = {
 }
 # Pages that stand alone have no tree beside them.
 html_sidebars = {page: [] for page in ("index", "install", "tutorial")}
+# The pages of the API link to its sections, because a tree of all names is too long.
+html_sidebars |= {page: ["api_sections.html"] for page in ("api", "api/generated/*")}
+_api = Path(__file__).with_name("api.rst").read_text(encoding="utf-8")
+_headings = re.findall(r"^(.+)\n-+$", _api, flags=re.MULTILINE)
+html_context = {"api_sections": [(title, nodes.make_id(title)) for title in _headings]}
 html_show_sourcelink = False
 
 

@@ -79,7 +79,7 @@ def test_the_first_pages_are_read_in_ten_minutes():
 
 @pytest.mark.parametrize("page", entries("guide"))
 def test_a_page_has_a_box_that_says_what_is_protected(page):
-    if page not in {"pitfalls", "displays", "progress", "background"}:
+    if page not in {"pitfalls", "displays", "background"}:
         assert re.search(r"^\.\. admonition:: .*protected", text_of(page), flags=re.MULTILINE)
 
 

@@ -73,7 +73,7 @@ def test_a_release_has_one_version_and_one_date():
     version, date = re.search(r"^(\d+\.\d+\.\d+) \((\S+)\)$", changes, re.MULTILINE).groups()
     assert skdp.__version__ == version
     assert f"\nversion: {version}\ndate-released: {date}\n" in citation
-    cited = (ROOT / "doc" / "citing.rst").read_text(encoding="utf-8")
+    cited = (ROOT / "doc" / "about.rst").read_text(encoding="utf-8")
     assert f"version = {{{version}}}" in cited
     assert f"year = {{{date[:4]}}}" in cited
 
