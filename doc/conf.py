@@ -27,17 +27,10 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",  # pictures of displays.rst
-    "sphinx_reredirects",
     "flow",  # pictures at the top of guides
     "gallery_order",  # sections of examples
     "sphinx_reredirects",
 ]
-# Where pages have moved.
-redirects = {
-    "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
-    "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
-}
-
 templates_path = ["_templates"]
 # gallery.rst takes the place of the index of sphinx-gallery.
 exclude_patterns = ["_build", "_templates", "auto_examples/index.rst"]
@@ -85,6 +78,8 @@ redirects = {
     "api_theory": "api.html#theory",
     "citing": "about.html#cite-skdp",
     "progress": "utilities.html#progress-of-long-fits",
+    "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
+    "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
 }
 
 plot_formats = [("png", 110)]
