@@ -1,6 +1,7 @@
 """The comparison with peers: data, scores and peers on sets that come with the libraries."""
 
 import csv
+import dataclasses
 import importlib
 import importlib.util
 import sys
@@ -8,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
+from sklearn.utils import Bunch
 
 import skdp
 
@@ -149,3 +152,30 @@ def test_few_numbers_stand_in_rules():
     assert sum(map(len, found.values())) <= 100, found
     places = {"linear", "kernel", "network", "pipeline"}
     assert {f"_defaults/{place}.py" for place in places} <= set(found)
+
+
+def test_the_whole_of_rcv1_is_split_and_hashed_as_the_sample(monkeypatch):
+    sys.path.insert(0, str(FOLDER))
+    try:
+        with skdp.config_context():  # the script sets its own
+            benchmark = importlib.import_module("distributed_paper")
+    finally:
+        sys.path.remove(str(FOLDER))
+    rows = sparse.random_array((4, 47_236), density=1e-3, format="csr", rng=0)
+    labels = sparse.csr_array(np.array([[0, 1], [1, 0], [1, 1], [0, 0]], dtype=np.uint8))
+    asked = []
+
+    def stub(subset):
+        asked.append(subset)
+        kept = slice(3) if subset == "train" else slice(3, 4)
+        names = np.array(["C15", "CCAT"], dtype=object)
+        return Bunch(data=rows[kept], target=labels[kept], target_names=names)
+
+    monkeypatch.setattr(benchmark, "fetch_rcv1", stub)
+    data = benchmark.rcv1(whole=True)
+    X, y, X_test, y_test = (getattr(data, field.name) for field in dataclasses.fields(data)[:4])
+    assert asked == ["train", "test"]
+    assert X.shape == (3, 4096) and X_test.shape == (1, 4096)
+    assert y.tolist() == [1, 0, 1] and y_test.tolist() == [0]
+    # Signs are random: hashing keeps squared norms on average, and these rows' to a third.
+    np.testing.assert_allclose((X.multiply(X)).sum(axis=1), (rows[:3] ** 2).sum(axis=1), rtol=0.3)
