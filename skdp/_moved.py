@@ -142,6 +142,13 @@ def _homes(package):
     return None
 
 
+def _public(home, name):
+    """The package that shows a name of a module, where one does; else the module."""
+    package = home.partition("._")[0]
+    shown = getattr(importlib.import_module(f"skdp.{package}"), "__all__", ())
+    return package if name in shown else home
+
+
 class MovedNames:
     """Finder of the packages that are gone."""
 
@@ -168,13 +175,13 @@ class MovedNames:
             if name not in homes:
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
             now = _RENAMED.get((package, name), name)
+            home = _public(homes[name], now)
             warnings.warn(
-                f"skdp.{package}.{name} is skdp.{homes[name]}.{now} now; the old name goes in "
-                "version 0.3.",
+                f"skdp.{package}.{name} is skdp.{home}.{now} now; the old name goes in version 0.3.",
                 DeprecationWarning,
                 stacklevel=2,
             )
-            return getattr(importlib.import_module(f"skdp.{homes[name]}"), now)
+            return getattr(importlib.import_module(f"skdp.{home}"), now)
 
         module.__getattr__ = moved
         module.__all__ = sorted(homes)

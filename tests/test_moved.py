@@ -26,6 +26,11 @@ def test_each_old_name_warns_and_is_what_it_was(package):
         module.no_such_name  # noqa: B018
 
 
+def test_a_warning_names_the_public_place():
+    with pytest.warns(DeprecationWarning, match=r"is skdp\.kernel\.suggest_epsilon now"):
+        importlib.import_module("skdp.releases").suggest_epsilon  # noqa: B018
+
+
 @pytest.mark.parametrize("package", skdp._moved.GONE)
 def test_an_old_package_is_an_attribute_as_it_was(package):
     assert getattr(skdp, package) is importlib.import_module(f"skdp.{package}")

@@ -1,6 +1,7 @@
 """Probability calibration and threshold tuning with differential privacy."""
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -11,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.isotonic import isotonic_regression
 
 from skdp._random._source import NoiseSource
-from skdp._validation import one_of, plain_arguments, short_repr
+from skdp._validation import level_of_the_user, one_of, plain_arguments, short_repr
 from skdp.calibration._after_fit import LARGEST_SCORE, AfterFit, codes_of, log_odds
 from skdp.learner._sequence import divided
 from skdp.learner._sums import exact_sum
@@ -21,6 +22,12 @@ from skdp.metrics._evaluation import on_simplex
 from skdp.preprocessing._column_statistics import CountsRelease
 from skdp.privacy import ApproxDP, GaussianDP
 from skdp.rows._users import Users, counts_in_cells
+
+NOT_CALIBRATED = (
+    "The noise was too large to calibrate the scores: slope_ is 1 and offset_ is 0. The model has "
+    "no probabilities of its own, so predict_proba is that of the logit 4 decision_function(X). "
+    "Use more rows, a larger epsilon, or a model with probabilities such as DPLogisticRegression."
+)
 
 _LIMIT_BIN = 6.0  # logits, beyond which rows are in the first and in the last bin
 
@@ -212,7 +219,9 @@ class DPThresholdClassifier(ClassifierMixin, AfterFit):
         ``guarantee_``.
 
     counts_ : ndarray of shape (2, 32)
-        Released counts of the rows of each class in each bin. Released under ``guarantee_``.
+        Released counts of the rows of each class in each bin. The edges of the bins are
+        ``scipy.special.expit(np.linspace(-6, 6, 33))``, in probabilities of the second class;
+        the first and the last bin also hold what is beyond. Released under ``guarantee_``.
 
     classes_ : ndarray of shape (2,)
         Class labels. Public.
@@ -690,6 +699,9 @@ class DPCalibratedClassifier(ClassifierMixin, AfterFit):
         self.offset_ = self.slope_ = self.curve_ = None
         if self.method == "sigmoid":
             self.offset_, self.slope_ = found.offset, found.slope
+            is_kept = found.slope == 1.0 and not np.any(found.offset)
+            if is_kept and not hasattr(model, "predict_proba"):
+                warnings.warn(NOT_CALIBRATED, UserWarning, stacklevel=level_of_the_user())
             return
         edges = edges_of(_LIMIT_BINS)
         total = np.maximum(found.counts.sum(axis=0), found.deviation)

@@ -110,7 +110,8 @@ class AdditiveEffectsDisplay:
         estimator : Pipeline
             Fitted pipeline. It begins with column transformers that use public or released
             numbers, such as those of `~skdp.preprocessing.make_public_preprocessor`, may then
-            scale or clip rows, and ends with a model that has ``coef_``.
+            scale or clip rows, and ends with a linear model: a classifier, or a regressor such as
+            `~skdp.linear_model.DPLinearRegression`. Only classifiers have bands of noise.
 
         columns : list of str, default=None
             Numeric or categorical columns to draw. None draws all numeric columns. Columns
@@ -149,10 +150,11 @@ class AdditiveEffectsDisplay:
         columns = _checked_columns(columns, known)
         factor = row_factor(steps, parts, model)
         noise = getattr(model, "coef_noise_", None)
+        coef = np.atleast_2d(model.coef_)
         effects = [
-            known[name].effect(name, int(n_values), factor, model.coef_, noise) for name in columns
+            known[name].effect(name, int(n_values), factor, coef, noise) for name in columns
         ]
-        classes = model.classes_ if len(model.coef_) > 1 else None
+        classes = model.classes_ if len(coef) > 1 else None
         kind = None if noise is None else noise.kind
         return cls(effects, kind, classes=classes).plot(ax, **kwargs)
 
@@ -292,10 +294,9 @@ def _steps(estimator):
             f"got {short_repr(estimator)}."
         )
     check_is_fitted(steps[-1])
-    if np.ndim(getattr(steps[-1], "coef_", 0.0)) != 2:
+    if np.ndim(getattr(steps[-1], "coef_", 0.0)) not in (1, 2):
         raise ValueError(
-            "estimator must end with a model whose coef_ has one row per output; "
-            f"got {short_repr(steps[-1])}."
+            f"estimator must end with a linear model, with coef_; got {short_repr(steps[-1])}."
         )
     return steps
 

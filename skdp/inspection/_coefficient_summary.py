@@ -28,8 +28,8 @@ def coefficient_summary(estimator, *, references=None):
 
     references : dict, default=None
         Reference category of each categorical column, ``{column: category}``. The default is the
-        first category. A category that is unknown to the encoder has no indicator and is also
-        allowed.
+        first category of the encoder. A category that is unknown to the encoder has no indicator
+        and is also allowed; a note in the summary then says so.
 
     Returns
     -------
@@ -148,6 +148,8 @@ def _changes(part, j, name, reference):
         start = out[same.index(True)] if any(same) else np.zeros(out.shape[1])
         others = [i for i in range(len(listed)) if not same[i]]
         told = [f"{name} = {listed[i]}" for i in others]
+        if not any(same):
+            reference = f"{reference} (a category without an indicator)"
         return told, out[others] - start, start, reference
     if reference is not _FIRST:
         raise ValueError(f"references must name categorical columns; got {name!r} among them.")

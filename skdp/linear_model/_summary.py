@@ -319,9 +319,10 @@ HIDDEN = (
     "x_norm, drop one category per column, or increase the budget."
 )
 NOT_CONVERGED = (
-    "The Newton steps did not converge, so that there is no interval: the last step exceeded the "
-    "noise level, noise hides most directions, or the classes are separable. More rows, a larger "
-    "epsilon or fewer features may help."
+    "The Newton steps did not converge, so there are no intervals: the last step exceeded the "
+    "noise level, noise hides most directions, the classes are separable, or columns are "
+    "redundant. More rows, a larger epsilon or fewer features may help. If a categorical column "
+    "has an indicator for every level, leave one level out of its list."
 )
 
 

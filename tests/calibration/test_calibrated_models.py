@@ -670,3 +670,16 @@ def test_budgets_of_steps_add_up():
             else:
                 mu = target.mu if isinstance(target, GaussianDP) else target.gaussian_target().mu
                 assert math.hypot(*(part.mu for part in parts)) == pytest.approx(mu)
+
+
+def test_scores_without_probabilities_that_noise_leaves_alone_are_told():
+    X, y = rows(600)
+    options = dict(epsilon=1.0, delta=DELTA, random_state=0)
+    with pytest.warns(UserWarning, match="too large to calibrate the scores: slope_ is 1"):
+        model = DPCalibratedClassifier(DPLinearSVC(), **options).fit(X, y)
+    expected = expit(np.clip(4.0 * model.estimator_.decision_function(X), -12.0, 12.0))
+    assert_allclose(model.predict_proba(X)[:, 1], expected, rtol=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # these have probabilities before
+        DPCalibratedClassifier(DPLogisticRegression(), **options).fit(X, y)
+        DPCalibratedClassifier(DPLinearSVC(), **options).fit(*rows(20_000))

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp.inspection import AdditiveEffectsDisplay
-from skdp.linear_model import DPLogisticRegression
+from skdp.linear_model import DPLinearRegression, DPLogisticRegression
 from skdp.preprocessing import BoundedScaler, make_public_preprocessor
 
 BOUNDS = {"age": (0, 100), "gain": (0, 1000)}
@@ -56,6 +56,21 @@ def test_curves_are_what_columns_add_to_the_score(frame, is_sparse):
     assert (gain[0], gain[-1], age[0], age[-1]) == (0.0, 1000.0, 0.0, 100.0)
     assert list(city) == ["Bonn", "Ulm"]
     assert np.isin(fitted[0]["columns"].named_transformers_["log"].knots_[0], gain).all()
+
+
+def test_curves_of_a_regressor_are_what_columns_add_to_the_prediction():
+    X, _ = people(4000)
+    y = np.sin(X["age"] / 20.0) + 0.5 * (X["city"] == "Ulm")
+    fitted = model(DPLinearRegression(8.0, 1e-5, x_norm=2.0, y_bounds=(-1, 2)), norm=None).fit(
+        X, y
+    )
+    display = AdditiveEffectsDisplay.from_estimator(fitted, columns=["age", "city"])
+    assert (display.kind, display.classes) == (None, None)
+    for effect in display.effects:
+        rows = X.iloc[[0] * len(effect.values)].assign(**{effect.column: effect.values})
+        predicted = fitted.predict(rows)
+        assert effect.curves.shape == (1, len(effect.values))
+        assert_allclose(effect.curves[0], predicted - predicted.mean(), atol=1e-12)
 
 
 def test_what_cannot_be_drawn_is_refused():

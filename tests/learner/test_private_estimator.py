@@ -139,6 +139,7 @@ def test_what_run_returns_holds_no_rows():
         "centre",
         "found",
         "has_scale",
+        "scale_deviation",
         "total",
         "totals",
     }
