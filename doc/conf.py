@@ -22,8 +22,15 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "matplotlib.sphinxext.plot_directive",  # pictures of displays.rst
+    "sphinx_reredirects",
     "flow",  # pictures at the top of guides
 ]
+# Where pages have moved.
+redirects = {
+    "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
+    "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
+}
+
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates"]
 toc_object_entries_show_parents = "hide"
