@@ -27,6 +27,7 @@ extensions = [
 ]
 # Where pages have moved.
 redirects = {
+    "distributed_measurements": "distributed_theory.html#distributed-measurements",
     "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
     "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
 }
