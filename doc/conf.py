@@ -30,6 +30,7 @@ redirects = {
     "distributed_measurements": "distributed_theory.html#distributed-measurements",
     "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
     "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
+    "online_kernel_measurements": "online_kernel_theory.html#online-kernel-measurements",
 }
 
 templates_path = ["_templates"]
