@@ -65,7 +65,6 @@ sphinx_gallery_conf = {
 
 # Pages that moved: the old name, and the new page.
 redirects = {
-    "auto_examples/index": "../gallery.html",
     "api_audit": "api.html#audits",
     "api_building_blocks": "api.html#building-blocks",
     "api_datasets": "api.html#data-sets",
@@ -76,10 +75,13 @@ redirects = {
     "api_searches": "api.html#searches-and-scores",
     "api_settings": "api.html#settings-errors-and-warnings",
     "api_theory": "api.html#theory",
+    "auto_examples/index": "../gallery.html",
     "citing": "about.html#cite-skdp",
-    "progress": "utilities.html#progress-of-long-fits",
+    "distributed_measurements": "distributed_theory.html#distributed-measurements",
     "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
     "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
+    "online_kernel_measurements": "online_kernel_theory.html#online-kernel-measurements",
+    "progress": "utilities.html#progress-of-long-fits",
 }
 
 plot_formats = [("png", 110)]

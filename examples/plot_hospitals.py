@@ -181,4 +181,4 @@ plt.show()
 
 # %%
 # Next steps: :doc:`/distributed` has recipes, :doc:`/distributed_mpi` explains several machines,
-# and :doc:`/distributed_measurements` has accuracies on real data.
+# and :ref:`distributed-measurements` has accuracies on real data.

@@ -177,7 +177,8 @@ class MovedNames:
             now = _RENAMED.get((package, name), name)
             home = _public(homes[name], now)
             warnings.warn(
-                f"skdp.{package}.{name} is skdp.{home}.{now} now; the old name goes in version 0.3.",
+                f"skdp.{package}.{name} is skdp.{home}.{now} now; the old name goes in version "
+                "0.3.",
                 DeprecationWarning,
                 stacklevel=2,
             )
