@@ -37,9 +37,6 @@ class Job:
     tables : dict of str to tuple of str
         Columns that name a line, by table.
 
-    value : str, default="value"
-        Column that is compared.
-
     margin : float, default=0.0
         Absolute difference that is allowed beside the noise.
 
@@ -50,7 +47,6 @@ class Job:
     options: tuple[str, ...]
     quick: tuple[str, ...]
     tables: dict[str, tuple[str, ...]]
-    value: str = "value"
     margin: float = 0.0
     share: float = 0.0
 
@@ -61,7 +57,9 @@ def distributed(part, table, *keys, **options):
     return Job(command, ("--runs", "2"), {f"distributed_{table}": keys}, **options)
 
 
-ACCURACY = {"value": "accuracy", "margin": 0.01}
+ACCURACY = {"margin": 0.01}
+VALUES = {"value", "accuracy", "regret", "distance"}  # columns that are compared
+EVERY = ("epsilon", "topology")
 JOBS = {
     "erm_paper": Job(
         ("--out", "{out}"),
@@ -85,8 +83,17 @@ JOBS = {
         ("--out", "{out}"),
         ("--runs", "30"),
         {f"mi_regret_{name}": ("stream", "sigma", "T") for name in ("gradients", "tradeoff")},
-        value="regret",
         share=0.01,
+    ),
+    "distributed_paper regret": Job(
+        ("--part", "regret", "--out", "{out}"),
+        ("--runs", "2"),
+        {
+            "distributed_regret": ("figure", "data", "algorithm", *EVERY, "records_per_node"),
+            "distributed_consensus": (*EVERY, "round"),
+        },
+        margin=0.02,
+        share=0.25,
     ),
     "distributed_paper mini": distributed(
         *("mini", "mini", "figure", "arm", "epsilon", "records_per_node"), margin=0.02
@@ -118,7 +125,8 @@ def compared(job, folder):
     for table, keys in job.tables.items():
         old, new = (lines_of(path / f"{table}.csv", keys) for path in (RECORDED, folder))
         for key in old.keys() & new.keys():
-            was, found = float(old[key][job.value]), float(new[key][job.value])
+            column = next(name for name in old[key] if name in VALUES)
+            was, found = float(old[key][column]), float(new[key][column])
             # A script with fewer runs may state no error, or one of two runs: the recorded one is
             # taken for it, twice.
             error = math.hypot(2.0 * error_of(old[key]), error_of(new[key]))
