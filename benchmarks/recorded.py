@@ -51,13 +51,12 @@ class Job:
     share: float = 0.0
 
 
-def distributed(part, table, *keys, **options):
-    """Part of the experiments of one paper."""
-    command = ("--part", part, "--out", "{out}")
-    return Job(command, ("--runs", "2"), {f"distributed_{table}": keys}, **options)
+def short(part, table, *keys):
+    """Part of the experiments of one paper that was recorded with few rows."""
+    command = ("--part", part, "--quick", "--runs", "2", "--out", "{out}")
+    return Job(command, (), {f"distributed_{table}": keys}, margin=0.01)
 
 
-ACCURACY = {"margin": 0.01}
 VALUES = {"value", "accuracy", "regret", "distance"}  # columns that are compared
 EVERY = ("epsilon", "topology")
 JOBS = {
@@ -65,11 +64,11 @@ JOBS = {
         ("--out", "{out}"),
         ("--draws", "4"),
         {"erm_paper": ("set", "figure", "method", "x")},
-        **ACCURACY,
+        margin=0.01,
     ),
     "kernel_ridge_theory": Job(
-        ("--output", "{out}/kernel_ridge_theory.png"),
-        ("--draws", "5"),
+        ("--output", "{out}/kernel_ridge_theory.png", "--draws", "5"),
+        (),
         {"kernel_ridge_theory": ("r", "rule", "rows", "curve")},
         share=0.25,
     ),
@@ -95,14 +94,17 @@ JOBS = {
         margin=0.02,
         share=0.25,
     ),
-    "distributed_paper mini": distributed(
-        *("mini", "mini", "figure", "arm", "epsilon", "records_per_node"), margin=0.02
+    "distributed_paper mini": Job(
+        ("--part", "mini", "--out", "{out}"),
+        ("--runs", "2"),
+        {"distributed_mini": ("figure", "arm", "epsilon", "records_per_node")},
+        margin=0.02,
     ),
-    "distributed_paper nodes": distributed(
-        *("nodes", "nodes", "data", "columns", "algorithm", "epsilon", "nodes"), **ACCURACY
+    "distributed_paper nodes": short(
+        *("nodes", "nodes", "data", "columns", "algorithm", "epsilon", "nodes")
     ),
-    "distributed_paper text": distributed(
-        *("text", "sparsity", "data", "topology", "epsilon", "threshold"), **ACCURACY
+    "distributed_paper text": short(
+        *("text", "sparsity", "data", "topology", "epsilon", "threshold")
     ),
 }
 
