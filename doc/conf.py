@@ -27,6 +27,8 @@ extensions = [
 ]
 # Where pages have moved.
 redirects = {
+    "calibrations_theory": "linear_models_theory.html#objective-noise",
+    "defaults": "linear_models_theory.html#chosen-numbers",
     "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
     "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
 }
