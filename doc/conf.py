@@ -28,9 +28,12 @@ extensions = [
 # Where pages have moved.
 redirects = {
     "calibrations_theory": "linear_models_theory.html#objective-noise",
+    "choosing_theory": "pipeline_theory.html#choosing-theory",
     "defaults": "linear_models_theory.html#chosen-numbers",
+    "evaluation_theory": "pipeline_theory.html#evaluation-theory",
     "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
     "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
+    "raw_frame_theory": "pipeline_theory.html#preparation-theory",
 }
 
 templates_path = ["_templates"]
