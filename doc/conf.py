@@ -34,6 +34,7 @@ redirects = {
     "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
     "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
     "raw_frame_theory": "pipeline_theory.html#preparation-theory",
+    "report_theory": "guarantees_theory.html#report-theory",
 }
 
 templates_path = ["_templates"]
