@@ -76,12 +76,18 @@ redirects = {
     "api_settings": "api.html#settings-errors-and-warnings",
     "api_theory": "api.html#theory",
     "auto_examples/index": "../gallery.html",
+    "calibrations_theory": "linear_models_theory.html#objective-noise",
+    "choosing_theory": "pipeline_theory.html#choosing-theory",
     "citing": "about.html#cite-skdp",
+    "defaults": "linear_models_theory.html#chosen-numbers",
     "distributed_measurements": "distributed_theory.html#distributed-measurements",
+    "evaluation_theory": "pipeline_theory.html#evaluation-theory",
     "kernel_ridge_measurements": "kernel_ridge_theory.html#kernel-ridge-measurements",
     "kernel_ridge_paper_theory": "kernel_ridge_theory.html#kernel-ridge-paper",
     "online_kernel_measurements": "online_kernel_theory.html#online-kernel-measurements",
     "progress": "utilities.html#progress-of-long-fits",
+    "raw_frame_theory": "pipeline_theory.html#preparation-theory",
+    "report_theory": "guarantees_theory.html#report-theory",
 }
 
 plot_formats = [("png", 110)]
