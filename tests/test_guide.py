@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOC = ROOT / "doc"
-MOST_WORDS = 1500
+MOST_WORDS = 900
 
 # Tools of scikit-learn that learn from the rows or publish exact numbers of them.
 TOOLS = {
