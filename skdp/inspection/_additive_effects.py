@@ -4,6 +4,7 @@ import math
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -294,9 +295,12 @@ def _steps(estimator):
             f"got {short_repr(estimator)}."
         )
     check_is_fitted(steps[-1])
-    if np.ndim(getattr(steps[-1], "coef_", 0.0)) not in (1, 2):
+    coef: Any = getattr(steps[-1], "coef_", 0.0)
+    is_one = np.ndim(coef) == 1 or np.shape(coef)[:1] == (1,)
+    if not (is_one or (np.ndim(coef) == 2 and hasattr(steps[-1], "classes_"))):
         raise ValueError(
-            f"estimator must end with a linear model, with coef_; got {short_repr(steps[-1])}."
+            "estimator must end with a linear model of classes or of one target, with coef_; "
+            f"got {short_repr(steps[-1])}."
         )
     return steps
 

@@ -52,7 +52,7 @@ def ridge_norm_bound(
 
     Examples
     --------
-    >>> from skdp.kernel._ridge_problem import ridge_norm_bound
+    >>> from skdp.kernel import ridge_norm_bound
     >>> round(ridge_norm_bound(n_samples=1000, penalty=10.0, y_bound=1.0), 12)
     5.0
     """
@@ -131,7 +131,7 @@ def ridge_sensitivity(
 
     Examples
     --------
-    >>> from skdp.kernel._ridge_problem import ridge_sensitivity
+    >>> from skdp.kernel import ridge_sensitivity
     >>> round(ridge_sensitivity(penalty=10.0, y_bound=1.0, n_samples=1000), 12)
     0.7
     >>> ridge_sensitivity(penalty=10.0, y_bound=1.0, loss="huber", adjacency="add-remove")
@@ -306,7 +306,7 @@ def query_variance(
 
     Examples
     --------
-    >>> from skdp.kernel._ridge_problem import query_variance
+    >>> from skdp.kernel import query_variance
     >>> round(query_variance(n_samples=1000, penalty=10.0, epsilon=1.0, y_bound=1.0), 12)
     0.98
     """
@@ -378,7 +378,7 @@ def suggest_epsilon(
 
     Examples
     --------
-    >>> from skdp.kernel._ridge_problem import suggest_epsilon
+    >>> from skdp.kernel import suggest_epsilon
     >>> suggestion = suggest_epsilon(1000)
     >>> round(suggestion.epsilon, 3), round(suggestion.penalty), round(suggestion.bound, 3)
     (0.095, 195, 0.342)

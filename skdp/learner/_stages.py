@@ -601,7 +601,9 @@ class ScoreScale:
                 guarantee=self.guarantee,
                 noise=noise,
             )
-            factor, run.scale_deviation = factor_of_slope(found, likely=self.likely)
+            factor, deviation = factor_of_slope(found, likely=self.likely)
+            # A factor at its bound has no noise, and leaves that of the weights.
+            run.scale_deviation = deviation or run.scale_deviation
         longer = factor * longer
         run.weights = longer if start is None else start + longer
         run.spread = run.spread.times(factor)

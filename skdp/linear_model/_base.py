@@ -210,10 +210,10 @@ class BaseDPLinearClassifier(LinearRows, LinearPredictions, ClassifierMixin, Wei
     _knows_slopes = False
 
     def _stated_noise(self, spread, length, unit):
-        """What is known of the noise in coefficients to a fourth; None where bounds are loose."""
+        """What is known of the noise in coefficients; None without a model or tight bounds."""
         mechanism = self._resolved_mechanism(unit)
-        is_known = mechanism == "output" or (mechanism == "gradient" and self._knows_slopes)
-        if not is_known or spread.kind == "bound":
+        is_modelled = mechanism == "gradient" and self._knows_slopes and unit == "record"
+        if not (mechanism == "output" or is_modelled) or spread.kind == "bound":
             return None
         return spread.of_features(self.n_features_in_, length)
 

@@ -199,7 +199,7 @@ def paper_bandit_leakage(*, dimension, value_max, lipschitz, exploration, sigma)
     >>> noise = {"exploration": 0.1, "sigma": 50.0}
     >>> round(paper_bandit_leakage(dimension=5, value_max=2.0, lipschitz=1.0, **noise), 4)
     1.5808
-    >>> from skdp.local._messages import vector_leakage
+    >>> from skdp.local import vector_leakage
     >>> round(vector_leakage(dimension=5, value_range=2.1, **noise), 4)
     0.3716
     """

@@ -3,7 +3,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -86,6 +86,9 @@ def test_what_cannot_be_drawn_is_refused():
         draw(fitted[-1])
     with pytest.raises(ValueError, match="n_values must be a positive int; got 0"):
         draw(fitted, n_values=0)
+    two = make_pipeline(BoundedScaler((0, 1000)), LinearRegression())
+    with pytest.raises(ValueError, match="linear model of classes or of one target"):
+        draw(two.fit(numbers, np.column_stack([y, y])))
     scaled = make_pipeline(BoundedScaler((0, 1000)), StandardScaler(), LogisticRegression())
     with pytest.raises(ValueError, match="only a Normalizer or RowNormClipper between"):
         draw(scaled.fit(numbers, y))

@@ -50,7 +50,10 @@ def test_deviations_are_within_a_fourth_of_those_of_refits(model, kind):
 
 @pytest.mark.parametrize(
     "options",
-    [{"C": 1e3}, {"C": 1.0}, {"class_weight": {0: 1.0, 1: 3.0}}, {"C": 1e3, "n_classes": 3}],
+    [
+        *({"C": 1e3}, {"C": 1.0}, {"C": 1e3, "n_classes": 3}),
+        {"class_weight": {0: 1.0, 1: 10.0}, "C": 1e3},
+    ],
     ids=str,
 )
 def test_the_noise_in_the_length_of_weights_is_stated(options, repetitions):
@@ -67,6 +70,16 @@ def test_the_noise_in_the_length_of_weights_is_stated(options, repetitions):
     ratios = claimed / np.sqrt(coefs.var(axis=0, ddof=1).mean(axis=0))
     # A deviation of 60 refits errs by 9 %. Without the noise of the length, ratios go down to 0.2.
     assert ratios.min() > 0.55 and ratios.max() < 1.5
+
+
+def test_deviations_stay_small_where_all_residuals_are_capped():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 8))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    model = DPLogisticRegression(2.0, 1e-6, C=1e-3, classes=[False, True])
+    coefs, noises = refits(model, X, X[:, 0] > 0.0, 10)
+    largest = max(noise.deviations.max() for noise in noises)
+    assert largest < 20.0 * coefs.std(axis=0).max()
 
 
 @pytest.mark.parametrize(

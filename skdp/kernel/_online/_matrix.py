@@ -132,7 +132,7 @@ def column_norm(horizon: int, recursion: Recursion) -> float:
 
     Examples
     --------
-    >>> from skdp.kernel._online._recursion import Recursion
+    >>> from skdp.kernel import Recursion
     >>> round(column_norm(1000, Recursion(0.6, 2.0)), 3)
     1.641
     """
@@ -179,7 +179,7 @@ def calls_norm(horizon: int, recursion: Recursion, calls: int) -> float:
 
     Examples
     --------
-    >>> from skdp.kernel._online._recursion import Recursion
+    >>> from skdp.kernel import Recursion
     >>> round(calls_norm(1000, Recursion(0.6, 2.0), 4) / column_norm(1000, Recursion(0.6, 2.0)), 2)
     3.72
     """
