@@ -226,12 +226,13 @@ def section(frame, name):
     header = ["method", "adjacency", *(f"{e:g}" for e in epsilons_of(part)), "seconds"]
     for delta in DELTAS:
         rows = list(table_of(part, delta))
-        text += [f".. list-table:: {title}, ``delta={_shown(delta)}``: {names} by epsilon"]
-        text += ["   :header-rows: 1", ""]
-        for row in [header, *rows]:
-            text += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
-        text += [""]
+        text += [f".. csv-table:: {title}, ``delta={_shown(delta)}``: {names} by epsilon"]
+        text += ["   :header-rows: 1", "", *map(_csv_line, [header, *rows]), ""]
     return "\n".join(text)
+
+
+def _csv_line(cells):
+    return "   " + ", ".join(f'"{cell}"' if "," in str(cell) else str(cell) for cell in cells)
 
 
 def _label(name):
@@ -274,10 +275,8 @@ def overview(frame: pd.DataFrame, delta: float) -> str:
         row.append(_value(max(value.mean() for value in values if len(value))))
         rows.append(row)
     title = f"``delta={_shown(delta)}``: accuracy, or {NAMES['r2']} for the last three sets"
-    lines = [f".. list-table:: {title}", "   :header-rows: 1"]
-    lines += [f"   :widths: 20 {'9 10 18 ' * len(SHOWN)}11", ""]
-    for row in rows:
-        lines += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
+    lines = [f".. csv-table:: {title}", "   :header-rows: 1"]
+    lines += [f"   :widths: 20 {'9 10 18 ' * len(SHOWN)}11", "", *map(_csv_line, rows)]
     return "\n".join(lines)
 
 
