@@ -572,7 +572,7 @@ def descent_variances(
     32,561 rows 97, 96 and 94 % at epsilons of 0.1, 1 and 3. In the median a deviation is 0.96 to
     1.06 times the true one there, and 1.9 to 2.4 times with 26 classes, whose probabilities bend
     more than is supposed. With a given ``C`` or weights of classes, whose scale of scores is not
-    released, it is 0.5 to 1.35 times the true one for each coefficient of two to four classes. It
+    released, it is 0.45 to 1.35 times the true one for each coefficient of two to four classes. It
     is far larger, up to 10 times, where short or few rows leave directions below the floor. It is
     not stated of users, for whom it was 0.3 to 40 times the true one.
     """
