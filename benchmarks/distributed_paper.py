@@ -497,7 +497,7 @@ def rcv1(whole=False):
         if whole:
             found = fetch_rcv1(subset=subset)
             X = found.data
-            y = found.target[:, list(found.target_names).index("CCAT")].toarray().ravel()
+            y = found.target[:, [list(found.target_names).index("CCAT")]].toarray().ravel()
         else:
             path = Path(os.environ["SKDP_DATA"]) / "rcv1_sample" / f"rcv1_ccat_{file}.svm.bz2"
             X, y = load_svmlight_file(str(path), n_features=47_236)
