@@ -103,7 +103,6 @@ html_title = f"skdp {release}"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
 html_css_files = ["style.css", "landing.css"]
-html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_theme_options = {
     "logo": {"text": f"skdp {release}", "alt_text": "skdp, first page"},
     "header_links_before_dropdown": 6,
@@ -121,7 +120,10 @@ html_sidebars = {page: [] for page in ("index", "install", "tutorial")}
 html_sidebars |= {page: ["api_sections.html"] for page in ("api", "api/generated/*")}
 _api = Path(__file__).with_name("api.rst").read_text(encoding="utf-8")
 _headings = re.findall(r"^(.+)\n-+$", _api, flags=re.MULTILINE)
-html_context = {"api_sections": [(title, nodes.make_id(title)) for title in _headings]}
+html_context = {
+    "api_sections": [(title, nodes.make_id(title)) for title in _headings],
+    "default_mode": "auto",  # light or dark, as the reader's system
+}
 html_show_sourcelink = False
 
 
