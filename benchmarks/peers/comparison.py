@@ -227,11 +227,12 @@ def section(frame, name):
     for delta in DELTAS:
         rows = list(table_of(part, delta))
         text += [f".. csv-table:: {title}, ``delta={_shown(delta)}``: {names} by epsilon"]
-        text += ["   :header-rows: 1", "", *map(_csv_line, [header, *rows]), ""]
+        text += ["   :header-rows: 1", "", *map(csv_line, [header, *rows]), ""]
     return "\n".join(text)
 
 
-def _csv_line(cells):
+def csv_line(cells):
+    """A row of a ``csv-table``."""
     return "   " + ", ".join(f'"{cell}"' if "," in str(cell) else str(cell) for cell in cells)
 
 
@@ -276,7 +277,7 @@ def overview(frame: pd.DataFrame, delta: float) -> str:
         rows.append(row)
     title = f"``delta={_shown(delta)}``: accuracy, or {NAMES['r2']} for the last three sets"
     lines = [f".. csv-table:: {title}", "   :header-rows: 1"]
-    lines += [f"   :widths: 20 {'9 10 18 ' * len(SHOWN)}11", "", *map(_csv_line, rows)]
+    lines += [f"   :widths: 20 {'9 10 18 ' * len(SHOWN)}11", "", *map(csv_line, rows)]
     return "\n".join(lines)
 
 

@@ -24,6 +24,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from peers.comparison import csv_line
 from peers.data import kind_of
 
 HIGHER = {"accuracy": 1.0, "auc": 1.0, "log_loss": -1.0, "r2": 1.0}
@@ -259,11 +260,8 @@ def guide(tables, frame, ours, kind):
         rows.append(row + [f"{100 * share:.0f} %" for share in below])
     n_sets = len(wide.index.unique("set"))
     title = {"binary": "two classes", "multiclass": "more classes", "regression": "regression"}
-    text = [f".. list-table:: {n_sets} sets, {title[kind]}: mean {NAMES[score]}"]
-    text += ["   :header-rows: 1", ""]
-    for row in [header, *rows]:
-        text += [f"   * - {row[0]}", *(f"     - {cell}" for cell in row[1:])]
-    return "\n".join(text)
+    text = [f".. csv-table:: {n_sets} sets, {title[kind]}: mean {NAMES[score]}"]
+    return "\n".join([*text, "   :header-rows: 1", "", *map(csv_line, [header, *rows])])
 
 
 def write_guide(path, tables, frame, ours):
